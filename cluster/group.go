@@ -1,0 +1,242 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf16"
+)
+
+// DefaultGroupID is the group of every search that no rule and no header gives
+// to another one. It is not stored in a State, never throttled, only counted.
+const DefaultGroupID = "DEFAULT_WORKLOAD_GROUP"
+
+// MaxGroupName is the greatest length of a group's name, in UTF-16 code units
+// as Java counts them.
+const MaxGroupName = 50
+
+// MaxNodeLimit is the greatest node_limit, Java's greatest int.
+const MaxNodeLimit = 2147483647
+
+// ResiliencyMode says how hard a group's limits are meant.
+type ResiliencyMode string
+
+// The three modes of a group.
+const (
+	Soft     ResiliencyMode = "soft"
+	Enforced ResiliencyMode = "enforced"
+	Monitor  ResiliencyMode = "monitor"
+)
+
+// Attribute says whose requests share a bucket.
+type Attribute string
+
+// The dimensions of a throttled group: one bucket for the group, or one for
+// each user or role.
+const (
+	ByGroup    Attribute = "group"
+	ByUsername Attribute = "username"
+	ByRole     Attribute = "role"
+)
+
+// Throttling is a group's limit on requests in flight on each node. A nil
+// *Throttling means that the group is not throttled. Stored values may be
+// invalid; see [Group.Faults].
+type Throttling struct {
+	Attribute Attribute `json:"attribute,omitempty"`  // "" if it was never given
+	NodeLimit *int64    `json:"node_limit,omitempty"` // nil if it was never given
+}
+
+// Group is a workload group as the cluster state holds it. A *Group taken from
+// a State is shared and must not be changed.
+type Group struct {
+	ID             string             `json:"_id"`  // 22 URL-safe characters
+	Name           string             `json:"name"` // unique within a State
+	ResiliencyMode ResiliencyMode     `json:"resiliency_mode"`
+	ResourceLimits map[string]float64 `json:"resource_limits,omitzero"` // "cpu", "memory": a share, over 0 up to 1
+	Settings       map[string]string  `json:"settings,omitzero"`        // search settings, as text
+	Throttling     *Throttling        `json:"throttling,omitempty"`
+	UpdatedAt      int64              `json:"updated_at"` // epoch milliseconds, stamped by the node that took the request
+}
+
+// Faults lists what a stored group breaks of the rules that [Command.Validate]
+// holds a new one to. A group with faults in its throttling is never throttled.
+func (g *Group) Faults() []string {
+	var faults []string
+	for _, err := range []error{checkName(g.Name), checkMode(g.ResiliencyMode), checkLimits(g.ResourceLimits), g.Throttling.Check()} {
+		if err != nil {
+			faults = append(faults, err.Error())
+		}
+	}
+	return faults
+}
+
+func (g *Group) clone() *Group {
+	c := *g
+	c.ResourceLimits = maps.Clone(g.ResourceLimits)
+	c.Settings = maps.Clone(g.Settings)
+	c.Throttling = g.Throttling.clone()
+	return &c
+}
+
+func (t *Throttling) clone() *Throttling {
+	if t == nil {
+		return nil
+	}
+	c := Throttling{Attribute: t.Attribute}
+	if t.NodeLimit != nil {
+		limit := *t.NodeLimit
+		c.NodeLimit = &limit
+	}
+	return &c
+}
+
+// Check returns why a group must not be throttled by t, with the message of
+// OpenSearch (generation G0 and G2), or nil. A nil t is valid: no throttling.
+func (t *Throttling) Check() error {
+	switch {
+	case t == nil:
+		return nil
+	case t.Attribute != "" && !slices.Contains([]Attribute{ByGroup, ByUsername, ByRole}, t.Attribute):
+		return Errorf(IllegalArgument, "throttling.attribute must be one of [group, username, role] but was '%s'", t.Attribute)
+	case t.NodeLimit != nil && *t.NodeLimit < 0:
+		return Errorf(IllegalArgument, "throttling.node_limit must be non-negative but was %d", *t.NodeLimit)
+	case t.NodeLimit != nil && *t.NodeLimit > MaxNodeLimit:
+		return Errorf(IllegalArgument, "throttling.node_limit must not exceed %d but was %d", MaxNodeLimit, *t.NodeLimit)
+	case t.NodeLimit != nil && t.Attribute == "":
+		return Errorf(IllegalArgument, "throttling.attribute is required when a throttle limit is set")
+	case t.NodeLimit == nil:
+		return Errorf(IllegalArgument, "throttling.node_limit is required when throttling.attribute is set; set throttling as null to disable throttling instead")
+	case *t.NodeLimit == 0:
+		return Errorf(IllegalArgument, "Effective throttle ceiling is 0 (node_limit=0); this would reject all requests. Set node_limit to a positive value, or set throttling as null to disable throttling")
+	}
+	return nil
+}
+
+func checkName(name string) error {
+	if name == "" || len(utf16.Encode([]rune(name))) > MaxGroupName {
+		return Errorf(IllegalArgument, "WorkloadGroup.name shouldn't be null, empty or more than %d chars long", MaxGroupName)
+	}
+	return nil
+}
+
+func checkMode(m ResiliencyMode) error {
+	if m != Soft && m != Enforced && m != Monitor {
+		return Errorf(IllegalArgument, "Invalid value for WorkloadGroupMode: %s", m)
+	}
+	return nil
+}
+
+func checkLimits(limits map[string]float64) error {
+	for _, resource := range slices.Sorted(maps.Keys(limits)) {
+		if resource != "cpu" && resource != "memory" {
+			return Errorf(IllegalArgument, "Unknown resource type: [%s]", resource)
+		}
+		if v := limits[resource]; !(v > 0 && v <= 1) {
+			return Errorf(IllegalArgument, "resource value should be greater than 0 and less or equal to 1.0")
+		}
+	}
+	return nil
+}
+
+// Optional is a field of a partial update: absent (the zero value), null, or
+// given.
+type Optional[T any] struct {
+	Given bool `json:"given,omitempty"` // the field was in the body
+	Value *T   `json:"value,omitempty"` // nil means null
+}
+
+// Give returns an Optional with a value.
+func Give[T any](v T) Optional[T] { return Optional[T]{Given: true, Value: &v} }
+
+// Null returns an Optional that was given as null.
+func Null[T any]() Optional[T] { return Optional[T]{Given: true} }
+
+// ThrottlingPatch is the throttling part of an update. The zero value changes
+// nothing; Clear removes the throttling (`{}` or null for the whole object);
+// else each field that is given overwrites, and null removes it.
+type ThrottlingPatch struct {
+	Clear     bool                `json:"clear,omitempty"`
+	Attribute Optional[Attribute] `json:"attribute,omitzero"`
+	NodeLimit Optional[int64]     `json:"node_limit,omitzero"`
+}
+
+// Merge returns t as p changes it; neither is touched. Nothing left means nil.
+func (p ThrottlingPatch) Merge(t *Throttling) *Throttling {
+	if p.Clear {
+		return nil
+	}
+	merged := t.clone()
+	if merged == nil {
+		merged = &Throttling{}
+	}
+	if p.Attribute.Given {
+		merged.Attribute = ""
+		if p.Attribute.Value != nil {
+			merged.Attribute = *p.Attribute.Value
+		}
+	}
+	if p.NodeLimit.Given {
+		merged.NodeLimit = p.NodeLimit.Value
+	}
+	if *merged == (Throttling{}) {
+		return nil
+	}
+	return merged
+}
+
+// SettingsPatch is the settings part of an update: Clear removes all, a nil
+// value removes its key, other values overwrite.
+type SettingsPatch struct {
+	Clear bool               `json:"clear,omitempty"`
+	Set   map[string]*string `json:"set,omitzero"`
+}
+
+// Merge returns s as p changes it; neither is touched.
+func (p SettingsPatch) Merge(s map[string]string) map[string]string {
+	if p.Clear {
+		return nil
+	}
+	return mergeText(s, p.Set)
+}
+
+func mergeText(old map[string]string, set map[string]*string) map[string]string {
+	merged := map[string]string{}
+	maps.Copy(merged, old)
+	for key, value := range set {
+		if value == nil {
+			delete(merged, key)
+		} else {
+			merged[key] = *value
+		}
+	}
+	if len(merged) == 0 {
+		return nil
+	}
+	return merged
+}
+
+// groupSettings are the keys that a group's settings may have (OpenSearch 3.7).
+var groupSettings = map[string]func(string) error{
+	"search.default_search_timeout":        checkTime,
+	"search.cancel_after_time_interval":    checkTime,
+	"search.max_concurrent_shard_requests": atLeast(1),
+	"search.batched_reduce_size":           atLeast(2),
+	"search.max_buckets":                   atLeast(0),
+	"override_request_values":              checkBool,
+}
+
+func (p SettingsPatch) check() error {
+	for _, key := range slices.Sorted(maps.Keys(p.Set)) {
+		check, known := groupSettings[key]
+		if !known {
+			return Errorf(IllegalArgument, "Unknown workload group setting: %s; one of %v", key, slices.Sorted(maps.Keys(groupSettings)))
+		}
+		if value := p.Set[key]; value != nil {
+			if err := check(*value); err != nil {
+				return Errorf(IllegalArgument, "Invalid value '%s' for %s: %s", *value, key, strings.ReplaceAll(err.Error(), "%key", key))
+			}
+		}
+	}
+	return nil
+}

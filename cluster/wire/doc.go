@@ -1,0 +1,13 @@
+// Package wire holds the messages that a search causes between nodes and
+// their binary form: what the coordinator asks a data node, and what the data
+// node answers. Both sides know this package and not each other.
+//
+// Promises:
+//
+//  1. What the Append methods write, the Decode functions read back to an
+//     equal value.
+//  2. Decode functions are total: any other input is an error that says what
+//     and where, and costs no more memory than the input's length allows.
+//  3. A message carries an explicit list of headers. The principal has no
+//     field here.
+package wire
