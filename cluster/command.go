@@ -25,7 +25,7 @@ type CreateGroup struct {
 type UpdateGroup struct {
 	Name           string             `json:"name"`
 	ResiliencyMode ResiliencyMode     `json:"resiliency_mode,omitempty"` // "" keeps it
-	ResourceLimits map[string]float64 `json:"resource_limits,omitzero"` // given ones overwrite
+	ResourceLimits map[string]float64 `json:"resource_limits,omitzero"`  // given ones overwrite
 	Settings       SettingsPatch      `json:"settings,omitzero"`
 	Throttling     ThrottlingPatch    `json:"throttling,omitzero"`
 	UpdatedAt      int64              `json:"updated_at"`
@@ -51,7 +51,7 @@ type UpdateRule struct {
 	ID            string   `json:"id"`
 	Description   string   `json:"description,omitempty"`    // "" keeps it
 	WorkloadGroup string   `json:"workload_group,omitempty"` // "" keeps it
-	IndexPatterns []string `json:"index_pattern,omitzero"`  // nil keeps it
+	IndexPatterns []string `json:"index_pattern,omitzero"`   // nil keeps it
 	Usernames     []string `json:"principal.username,omitzero"`
 	Roles         []string `json:"principal.role,omitzero"`
 	UpdatedAt     int64    `json:"updated_at"`
