@@ -13,7 +13,7 @@
 //     the order in which they were given.
 //  2. [Holds.Hold] parks every matching arrival, and no other, until the hold
 //     is released; a count bounds how many it parks. A released hold lets all
-//     its arrivals go.
+//     its arrivals go, and each arrival is parked by one hold at the most.
 //  3. [Holds.Close] lets everything go, and parks nothing from then on.
 //
 // No step is reached while a lock is held, so a hold never blocks more than

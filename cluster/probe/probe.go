@@ -1,43 +1,5 @@
 package probe
 
-// Step is the name of an order-sensitive place.
-type Step string
-
-// The steps of a node, in the order in which a change or a search meets them.
-const (
-	ClusterProposed  Step = "cluster.proposed"  // the leader is about to hand a command to raft
-	ApplierReceived  Step = "applier.received"  // a version left the applier's queue
-	ApplierApply     Step = "applier.apply"     // before each subscriber that runs before the state is readable
-	ApplierPublished Step = "applier.published" // the version is readable, no listener has heard of it
-	ApplierNotify    Step = "applier.notify"    // before each listener
-	ApplierNotified  Step = "applier.notified"  // the last listener returned
-	CoordinatorRead  Step = "coordinator.state_read"
-	AcquireBegin     Step = "wlm.acquire_begin"
-	Acquired         Step = "wlm.acquired"
-	AcquireLook      Step = "wlm.acquire_look"     // between increment and comparison, under acquire: rollback
-	AcquireRollback  Step = "wlm.acquire_rollback" // before the increment is taken back, under acquire: rollback
-	Rejected         Step = "wlm.rejected"
-	MapWriteBegin    Step = "wlm.map_write_begin" // the map of counters is about to change
-	MapWriteEnd      Step = "wlm.map_write_end"
-	MapRead          Step = "wlm.map_read" // a rejection is about to look its group's counters up
-	Counted          Step = "wlm.counted"
-	FannedOut        Step = "coordinator.fanned_out"
-	DataNodeAnswer   Step = "datanode.answer"   // before a data node answers
-	Merge            Step = "coordinator.merge" // before the answers are merged
-	Merged           Step = "coordinator.merged"
-	Released         Step = "coordinator.released"
-	Answered         Step = "rest.answered"
-)
-
-// Steps returns every step, in the order of the constants.
-func Steps() []Step {
-	return []Step{
-		ClusterProposed, ApplierReceived, ApplierApply, ApplierPublished, ApplierNotify, ApplierNotified,
-		CoordinatorRead, AcquireBegin, AcquireLook, AcquireRollback, Acquired, Rejected, MapWriteBegin, MapWriteEnd, MapRead, Counted,
-		FannedOut, DataNodeAnswer, Merge, Merged, Released, Answered,
-	}
-}
-
 // Touch is a bit set of what a step reads or changes, so that an explorer can
 // tell which orders cannot differ.
 type Touch uint8
