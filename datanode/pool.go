@@ -1,0 +1,155 @@
+package datanode
+
+import "time"
+
+// progress is where a task stands.
+type progress uint8
+
+const (
+	absent  progress = iota // the shard is not here, no worker is asked
+	waiting                 // in the queue
+	running                 // on a worker until ends
+	done                    // served to the end
+	refused                 // the queue was full
+)
+
+// task is one shard of one search.
+type task struct {
+	job      *job
+	service  time.Duration
+	ends     time.Time // while running
+	progress progress
+	before   *task // neighbours in the queue, while waiting
+	after    *task
+}
+
+// job is the tasks of one search. Its fields belong to the pool's lock.
+type job struct {
+	tasks []task
+	open  int           // tasks that wait or run
+	wake  chan struct{} // capacity 1: a task that waited was started
+}
+
+// pool is a number of workers with a queue before them, as counts and a list.
+// It reads no clock and takes no lock; its owner does both.
+type pool struct {
+	workers, places int
+
+	active, queued int
+	first, last    *task
+
+	completed, rejected, cancelled uint64
+}
+
+// submit hands in all tasks of a job that are marked waiting.
+func (p *pool) submit(j *job, now time.Time) {
+	for i := range j.tasks {
+		t := &j.tasks[i]
+		switch {
+		case t.progress != waiting:
+		case p.active < p.workers:
+			j.open++
+			p.start(t, now)
+		case p.queued < p.places:
+			j.open++
+			p.enqueue(t)
+		default:
+			t.progress = refused
+			p.rejected++
+		}
+	}
+}
+
+// start puts a task on a free worker. One that costs no time is over at once.
+func (p *pool) start(t *task, now time.Time) {
+	p.active++
+	t.progress, t.ends = running, now.Add(t.service)
+	if t.service <= 0 {
+		p.finish(t)
+	}
+}
+
+func (p *pool) finish(t *task) {
+	p.active--
+	p.completed++
+	t.progress = done
+	t.job.open--
+}
+
+// advance ends the tasks of a job that are over by now and gives their workers
+// to those that wait. It returns when the next task of the job is over, the
+// zero time if none runs.
+func (p *pool) advance(j *job, now time.Time) (next time.Time) {
+	for i := range j.tasks {
+		t := &j.tasks[i]
+		if t.progress == running && !t.ends.After(now) {
+			p.finish(t)
+			// From the instant the worker was free, not from now: on a wall
+			// clock the owner of the task may wake late.
+			p.dispatch(t.ends)
+		}
+	}
+	for i := range j.tasks {
+		if t := &j.tasks[i]; t.progress == running && (next.IsZero() || t.ends.Before(next)) {
+			next = t.ends
+		}
+	}
+	return next
+}
+
+// dispatch starts waiting tasks while workers are free.
+func (p *pool) dispatch(now time.Time) {
+	for p.active < p.workers && p.first != nil {
+		t := p.first
+		p.unlink(t)
+		p.start(t, now)
+		select {
+		case t.job.wake <- struct{}{}:
+		default: // told already
+		}
+	}
+}
+
+// abandon takes every open task of a job out.
+func (p *pool) abandon(j *job, now time.Time) {
+	for i := range j.tasks {
+		switch t := &j.tasks[i]; t.progress {
+		case running:
+			p.active--
+		case waiting:
+			p.unlink(t)
+		default:
+			continue
+		}
+		j.tasks[i].progress = absent
+		p.cancelled++
+	}
+	j.open = 0
+	p.dispatch(now)
+}
+
+func (p *pool) enqueue(t *task) {
+	p.queued++
+	t.before = p.last
+	if p.last == nil {
+		p.first = t
+	} else {
+		p.last.after = t
+	}
+	p.last = t
+}
+
+func (p *pool) unlink(t *task) {
+	p.queued--
+	if t.before == nil {
+		p.first = t.after
+	} else {
+		t.before.after = t.after
+	}
+	if t.after == nil {
+		p.last = t.before
+	} else {
+		t.after.before = t.before
+	}
+	t.before, t.after = nil, nil
+}
