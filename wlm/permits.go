@@ -1,0 +1,325 @@
+package wlm
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/probe"
+)
+
+// bucketKey names a bucket. The value is "" where the group shares one.
+type bucketKey struct {
+	group     string
+	attribute cluster.Attribute
+	value     string
+}
+
+// bucket is the permits of one key. Its shard's lock guards it.
+type bucket struct {
+	key  bucketKey
+	hash uint64
+	next *bucket // in the same slot, or in the list of spare ones
+	held int     // permits
+	// tried counts the increments on which no look has followed yet, or no
+	// rollback. Only acquire: rollback has any.
+	tried int
+}
+
+const (
+	shardBits = 6
+	minSlots  = 8
+	// maxSpare bounds the drained buckets that a shard keeps for re-use.
+	maxSpare = 16
+)
+
+// shard is a chained hash table of buckets. Its table is made when the first
+// bucket comes, and follows their number both ways.
+type shard struct {
+	mu     sync.Mutex
+	slots  []*bucket // a power of two, or none yet
+	used   int
+	spares *bucket
+	spare  int
+	_      [8]byte // a shard fills a cache line
+}
+
+// ledger holds every bucket of a node.
+type ledger struct {
+	seed   uint64
+	shards [1 << shardBits]shard
+}
+
+func (l *ledger) shard(hash uint64) *shard { return &l.shards[hash&(1<<shardBits-1)] }
+
+func (s *shard) slotLocked(hash uint64) **bucket {
+	return &s.slots[hash>>shardBits&uint64(len(s.slots)-1)]
+}
+
+// findLocked returns the bucket of a key, or nil. Equal hashes are told apart
+// by the whole key.
+func (s *shard) findLocked(hash uint64, key *bucketKey) *bucket {
+	if len(s.slots) == 0 {
+		return nil
+	}
+	for b := *s.slotLocked(hash); b != nil; b = b.next {
+		if b.hash == hash && b.key == *key {
+			return b
+		}
+	}
+	return nil
+}
+
+// addLocked makes the bucket of a key that has none.
+func (s *shard) addLocked(hash uint64, key *bucketKey) *bucket {
+	if s.used == len(s.slots) {
+		s.resizeLocked(max(minSlots, 2*len(s.slots)))
+	}
+	b := s.spares
+	if b == nil {
+		b = new(bucket)
+	} else {
+		s.spares = b.next
+		s.spare--
+	}
+	b.key, b.hash = *key, hash
+	slot := s.slotLocked(hash)
+	b.next, *slot = *slot, b
+	s.used++
+	return b
+}
+
+// dropLocked removes b if nothing is left in it.
+func (s *shard) dropLocked(b *bucket) {
+	if b.held != 0 || b.tried != 0 {
+		return
+	}
+	slot := s.slotLocked(b.hash)
+	for *slot != b {
+		slot = &(*slot).next
+	}
+	*slot = b.next
+	s.used--
+	b.key, b.next = bucketKey{}, nil // a spare one keeps no name alive
+	if s.spare < maxSpare {
+		b.next, s.spares = s.spares, b
+		s.spare++
+	}
+	if len(s.slots) > minSlots && s.used < len(s.slots)/8 {
+		s.resizeLocked(max(minSlots, len(s.slots)/4))
+	}
+}
+
+func (s *shard) resizeLocked(slots int) {
+	old := s.slots
+	s.slots = make([]*bucket, slots)
+	for _, b := range old {
+		for b != nil {
+			next := b.next
+			slot := s.slotLocked(b.hash)
+			b.next, *slot = *slot, b
+			b = next
+		}
+	}
+}
+
+// release takes one permit out of b.
+func (s *shard) release(b *bucket) {
+	s.mu.Lock()
+	b.held--
+	held := b.held
+	s.dropLocked(b)
+	s.mu.Unlock()
+	if held < 0 {
+		panic(fmt.Sprintf("wlm: a bucket holds %d permits after a release", held))
+	}
+}
+
+// attempt is one search that needs a permit.
+type attempt struct {
+	key     bucketKey
+	hash    uint64
+	limit   int
+	search  string
+	version uint64
+}
+
+func (a *attempt) event(step probe.Step, held int, touches probe.Touch) probe.Event {
+	return probe.Event{Step: step, Group: a.key.group, Search: a.search, Version: a.version,
+		Bucket: a.hash, Held: held, Limit: a.limit, Touches: touches}
+}
+
+// acquirer takes a permit for p, or finds the bucket full. Either way it
+// returns how many permits the bucket holds. a is not kept.
+type acquirer interface {
+	acquire(a attempt, p *Permit) (held int, ok bool)
+}
+
+func newAcquirer(s Acquire, l *ledger, p *probe.Probe) acquirer {
+	if s == AcquireRollback {
+		return &rollback{l, p}
+	}
+	return &exact{l}
+}
+
+// exact checks and increments under the shard's lock.
+type exact struct{ ledger *ledger }
+
+func (e *exact) acquire(a attempt, p *Permit) (int, bool) {
+	s := e.ledger.shard(a.hash)
+	s.mu.Lock()
+	b := s.findLocked(a.hash, &a.key)
+	if b == nil {
+		b = s.addLocked(a.hash, &a.key)
+	} else if b.held >= a.limit {
+		held := b.held
+		s.mu.Unlock()
+		return held, false
+	}
+	b.held++
+	held := b.held
+	s.mu.Unlock()
+	p.take(s, b, &a, held)
+	return held, true
+}
+
+// rollback is the pull request's way: the increments of searches that will be
+// refused count until they are taken back, so a search that looks meanwhile may
+// be refused although there is room. A look that finds the count within the
+// limit grants at once, and the count is never less than what was granted, so
+// no permit too many is ever given.
+type rollback struct {
+	ledger *ledger
+	probe  *probe.Probe
+}
+
+func (r *rollback) acquire(a attempt, p *Permit) (int, bool) {
+	s := r.ledger.shard(a.hash)
+	b := r.increment(s, &a)
+	r.probe.At(a.event(probe.AcquireLook, 0, probe.ReadBucket|probe.WriteBucket))
+	held, ok := r.look(s, b, a.limit)
+	if ok {
+		p.take(s, b, &a, held)
+		return held, true
+	}
+	r.probe.At(a.event(probe.AcquireRollback, held, probe.WriteBucket))
+	r.takeBack(s, b)
+	return held, false
+}
+
+func (r *rollback) increment(s *shard, a *attempt) *bucket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.findLocked(a.hash, &a.key)
+	if b == nil {
+		b = s.addLocked(a.hash, &a.key)
+	}
+	b.tried++
+	return b
+}
+
+func (r *rollback) look(s *shard, b *bucket, limit int) (held int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.held+b.tried > limit {
+		return b.held, false
+	}
+	b.tried--
+	b.held++
+	return b.held, true
+}
+
+func (r *rollback) takeBack(s *shard, b *bucket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.tried--
+	s.dropLocked(b)
+}
+
+// Permit is one search's right to run, in memory that the search owns. The
+// zero value holds nothing. It must not be copied. After Release it may serve
+// another Admit, once nobody can release the former use any more.
+type Permit struct {
+	state  atomic.Uint32
+	shard  *shard
+	bucket *bucket
+	hash   uint64
+}
+
+const (
+	permitNone uint32 = iota
+	permitHeld
+	permitReleased
+)
+
+// take makes the permit hold what an acquirer granted.
+func (p *Permit) take(s *shard, b *bucket, a *attempt, held int) {
+	if held > a.limit {
+		panic(fmt.Sprintf("wlm: a bucket of group %s holds %d permits, its limit is %d", a.key.group, held, a.limit))
+	}
+	p.shard, p.bucket, p.hash = s, b, a.hash
+	p.state.Store(permitHeld)
+}
+
+// Held says whether the permit is held: false before Admit, after an Admit
+// that needed none or was refused, and after Release.
+func (p *Permit) Held() bool { return p.state.Load() == permitHeld }
+
+// Release gives the permit back and says whether this call did: false if there
+// was none or it was given back before.
+func (p *Permit) Release() bool {
+	if p.state.Load() != permitHeld || !p.state.CompareAndSwap(permitHeld, permitReleased) {
+		return false
+	}
+	p.shard.release(p.bucket)
+	return true
+}
+
+// Bucket returns the hash of the bucket's key, as steps name it; 0 if no
+// permit was ever held.
+func (p *Permit) Bucket() uint64 { return p.hash }
+
+// GroupPermits counts what a group's searches hold.
+type GroupPermits struct {
+	Group   string // id
+	Buckets int    // with at least one permit
+	Held    int
+}
+
+// Permits returns the groups that hold permits, sorted by id. It looks at one
+// part of the ledger after another, so permits that come and go meanwhile may
+// be seen or not.
+func (t *Throttle) Permits() []GroupPermits {
+	byGroup := map[string]*GroupPermits{}
+	for i := range t.ledger.shards {
+		t.ledger.shards[i].sum(byGroup)
+	}
+	sums := make([]GroupPermits, 0, len(byGroup))
+	for _, g := range slices.SortedFunc(maps.Values(byGroup), func(a, b *GroupPermits) int { return cmp.Compare(a.Group, b.Group) }) {
+		sums = append(sums, *g)
+	}
+	return sums
+}
+
+func (s *shard) sum(byGroup map[string]*GroupPermits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.slots {
+		for ; b != nil; b = b.next {
+			if b.held == 0 {
+				continue
+			}
+			g := byGroup[b.key.group]
+			if g == nil {
+				g = &GroupPermits{Group: b.key.group}
+				byGroup[g.Group] = g
+			}
+			g.Buckets++
+			g.Held += b.held
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package wlm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Counters says how the map from group to counters behaves when a read and a
+// write of it overlap. Source: remark 1 of the review.
+type Counters string
+
+const (
+	// CountersSafe lets reads and writes overlap (a ConcurrentHashMap).
+	CountersSafe Counters = "safe"
+	// CountersPlain fails a read that overlaps a write, as Java's HashMap may.
+	// The failure is modelled, since Go's own map would end the process.
+	CountersPlain Counters = "plain"
+)
+
+// MissingCounters says where a rejection is counted whose group has no
+// counters yet. Source: remark 2 of the review.
+type MissingCounters string
+
+const (
+	// MissingSkip does not count it.
+	MissingSkip MissingCounters = "skip"
+	// MissingDefaultGroup counts it on DEFAULT_WORKLOAD_GROUP; breaks promise 6.
+	MissingDefaultGroup MissingCounters = "default_group"
+)
+
+// CountFailure says what becomes of a rejection whose count fails. Source:
+// remark 1 of the review.
+type CountFailure string
+
+const (
+	// FailureKeepsRejection refuses the search all the same.
+	FailureKeepsRejection CountFailure = "keeps_rejection"
+	// FailureSwallowsRejection admits the search without a permit, since the
+	// failure takes the rejection's place and is caught as fail-open; breaks
+	// promise 5.
+	FailureSwallowsRejection CountFailure = "swallows_rejection"
+)
+
+// PrincipalCarrier says how far a search's principal travels. Source: remark 3
+// of the review.
+type PrincipalCarrier string
+
+const (
+	// CarrierContext keeps it in the request's context, on the origin node.
+	CarrierContext PrincipalCarrier = "context"
+	// CarrierHeader adds it to the headers of every message that the search
+	// causes, to data nodes and remote clusters; breaks promise 8.
+	CarrierHeader PrincipalCarrier = "header"
+)
+
+// PrincipalJoin says how a principal's tokens become one text and tokens
+// again. Source: remark 4 of the review.
+type PrincipalJoin string
+
+const (
+	// JoinEscaped keeps every byte of a name.
+	JoinEscaped PrincipalJoin = "escaped"
+	// JoinComma joins and splits with ',' and escapes nothing; breaks promise 4.
+	JoinComma PrincipalJoin = "comma"
+)
+
+// Acquire says how a permit is taken. Source: the pull request's mechanism,
+// and what later versions made of it.
+type Acquire string
+
+const (
+	// AcquireExact checks and increments in one step.
+	AcquireExact Acquire = "exact"
+	// AcquireRollback increments, looks, and takes the increment back: of
+	// several at once it may refuse one too many, and never admits one.
+	AcquireRollback Acquire = "rollback"
+)
+
+// Switches are the places where versions of OpenSearch's throttle differ. An
+// empty field means the value of profile reviewed.
+type Switches struct {
+	Counters         Counters         `json:"counters,omitempty" yaml:"counters,omitempty"`
+	MissingCounters  MissingCounters  `json:"missing_counters,omitempty" yaml:"missing_counters,omitempty"`
+	CountFailure     CountFailure     `json:"count_failure,omitempty" yaml:"count_failure,omitempty"`
+	PrincipalCarrier PrincipalCarrier `json:"principal_carrier,omitempty" yaml:"principal_carrier,omitempty"`
+	PrincipalJoin    PrincipalJoin    `json:"principal_join,omitempty" yaml:"principal_join,omitempty"`
+	Acquire          Acquire          `json:"acquire,omitempty" yaml:"acquire,omitempty"`
+}
+
+// field is one switch of a Switches: its name, where its value is, and what
+// may stand there.
+type field struct {
+	name    string
+	value   *string
+	allowed []string
+}
+
+func fields(s *Switches) []field {
+	return []field{
+		{"counters", (*string)(&s.Counters), texts(CountersSafe, CountersPlain)},
+		{"missing_counters", (*string)(&s.MissingCounters), texts(MissingSkip, MissingDefaultGroup)},
+		{"count_failure", (*string)(&s.CountFailure), texts(FailureKeepsRejection, FailureSwallowsRejection)},
+		{"principal_carrier", (*string)(&s.PrincipalCarrier), texts(CarrierContext, CarrierHeader)},
+		{"principal_join", (*string)(&s.PrincipalJoin), texts(JoinEscaped, JoinComma)},
+		{"acquire", (*string)(&s.Acquire), texts(AcquireExact, AcquireRollback)},
+	}
+}
+
+func texts[T ~string](values ...T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// Names returns the name of every switch, in the order of the fields.
+func (s Switches) Names() []string {
+	var names []string
+	for _, f := range fields(&s) {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Values returns what a switch may be set to, the value of profile reviewed
+// first; nil for an unknown name.
+func (s Switches) Values(name string) []string {
+	for _, f := range fields(&s) {
+		if f.name == name {
+			return f.allowed
+		}
+	}
+	return nil
+}
+
+// Get returns the value of a switch, "" for an unknown name or an empty field.
+func (s Switches) Get(name string) string {
+	for _, f := range fields(&s) {
+		if f.name == name {
+			return *f.value
+		}
+	}
+	return ""
+}
+
+// With returns s with one switch set. An unknown name or value is an error
+// that lists what is allowed.
+func (s Switches) With(name, value string) (Switches, error) {
+	for _, f := range fields(&s) {
+		if f.name != name {
+			continue
+		}
+		*f.value = value
+		return s, f.check()
+	}
+	return s, fmt.Errorf("switch %q is unknown: one of %s", name, strings.Join(s.Names(), ", "))
+}
+
+func (f field) check() error {
+	if slices.Contains(f.allowed, *f.value) {
+		return nil
+	}
+	return fmt.Errorf("switch %s cannot be %q: one of %s", f.name, *f.value, strings.Join(f.allowed, ", "))
+}
+
+// filled returns s with the values of profile reviewed in empty fields.
+func (s Switches) filled() Switches {
+	for _, f := range fields(&s) {
+		if *f.value == "" {
+			*f.value = f.allowed[0]
+		}
+	}
+	return s
+}
+
+// faults lists every switch with a value that is not allowed.
+func (s Switches) faults() []error {
+	var faults []error
+	for _, f := range fields(&s) {
+		if err := f.check(); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return faults
+}

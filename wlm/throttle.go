@@ -1,0 +1,144 @@
+package wlm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/probe"
+)
+
+// Config is what a Throttle is made of. The zero value is profile reviewed.
+type Config struct {
+	Switches Switches
+	Seed     uint64       // of the hash that spreads the buckets; any value will do
+	Probe    *probe.Probe // nil: none
+	Log      *slog.Logger // nil: nothing is logged
+	// CountFault makes the count of a rejection of a group fail: a sink for
+	// statistics that is broken. It may panic. nil: counts never fail by it.
+	CountFault func(group string) error
+}
+
+func (c Config) filled() Config {
+	c.Switches = c.Switches.filled()
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) check() error { return errors.Join(c.Switches.faults()...) }
+
+// Throttle admits the searches of one node. See the package's promises.
+type Throttle struct {
+	probe      *probe.Probe
+	log        *slog.Logger
+	fault      func(group string) error
+	mode       atomic.Pointer[cluster.Mode]
+	ledger     *ledger
+	acquirer   acquirer
+	join       joiner
+	carrier    carrier
+	registry   registry
+	missing    fallback
+	failure    countFailure
+	failedOpen atomic.Uint64
+	warned     map[string]bool // ids of groups with faults; ClusterChanged's alone
+}
+
+// New returns a Throttle that knows no group, and the mode of an empty state.
+// It reports every fault of c at once.
+func New(c Config) (*Throttle, error) {
+	c = c.filled()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	t := &Throttle{
+		probe:    c.Probe,
+		log:      c.Log,
+		fault:    c.CountFault,
+		ledger:   &ledger{seed: c.Seed},
+		join:     newJoiner(c.Switches.PrincipalJoin),
+		carrier:  newCarrier(c.Switches.PrincipalCarrier),
+		registry: newRegistry(c.Switches.Counters),
+		missing:  newFallback(c.Switches.MissingCounters),
+		failure:  newCountFailure(c.Switches.CountFailure),
+		warned:   map[string]bool{},
+	}
+	t.acquirer = newAcquirer(c.Switches.Acquire, t.ledger, c.Probe)
+	t.setMode(cluster.Empty().Mode())
+	return t, nil
+}
+
+func (t *Throttle) setMode(m cluster.Mode) { t.mode.Store(&m) }
+
+// ApplySettings takes over the cluster's mode of the next state. It is a
+// subscriber of the applier that runs before that state is readable, as
+// upstream's settings do.
+func (t *Throttle) ApplySettings(_, next *cluster.State) error {
+	t.setMode(next.Mode())
+	return nil
+}
+
+// ClusterChanged is a listener of the applier. It gives counters to new groups
+// and drops those of groups that are gone, and warns once of each group that is
+// stored with faults: again only after it was sound or gone in between.
+func (t *Throttle) ClusterChanged(_, next *cluster.State) error {
+	t.reconcile(next)
+	faulty := map[string]bool{}
+	for _, g := range next.Groups() {
+		faults := g.Faults()
+		if len(faults) == 0 {
+			continue
+		}
+		faulty[g.ID] = true
+		if !t.warned[g.ID] {
+			t.log.Warn("a workload group is stored with faults and is not throttled", "group", g.ID, "faults", faults)
+		}
+	}
+	t.warned = faulty
+	return nil
+}
+
+// Admit decides on one search of a group, by the state that the search read.
+// It returns nil if the search may run; p.Held() then says whether with a
+// permit or without. Else it returns a [*Rejection]. search names the search
+// at the steps; p must hold no permit.
+//
+// A search runs without a permit when the cluster's mode is not enabled, it has
+// no group or the default one, state has no such group, the group is not
+// throttled or is stored with faults, or ctx carries no user or role to
+// throttle it by.
+func (t *Throttle) Admit(ctx context.Context, state *cluster.State, groupID, search string, p *Permit) error {
+	if p.Held() {
+		panic("wlm: a permit that is held is used for another search")
+	}
+	d := decide(ctx, *t.mode.Load(), state, groupID, t.join)
+	switch d.reason {
+	case needsPermit:
+	case faulty:
+		t.failedOpen.Add(1)
+		return nil
+	default:
+		return nil
+	}
+	a := attempt{key: d.key, hash: d.key.hash(t.ledger.seed), limit: d.limit, search: search, version: state.Version()}
+	if t.probe.On() {
+		t.probe.At(a.event(probe.AcquireBegin, 0, probe.ReadBucket|probe.WriteBucket))
+	}
+	held, ok := t.acquirer.acquire(a, p)
+	if !ok {
+		return t.reject(a, held)
+	}
+	if t.probe.On() {
+		t.probe.At(a.event(probe.Acquired, held, 0))
+	}
+	return nil
+}
+
+// FailedOpen counts the searches that were admitted because their limit could
+// not be found (a group stored with faults), or because a count failed under
+// count_failure: swallows_rejection.
+func (t *Throttle) FailedOpen() uint64 { return t.failedOpen.Load() }
