@@ -114,7 +114,8 @@ func (t *Throttling) Check() error {
 }
 
 func checkName(name string) error {
-	if name == "" || len(utf16.Encode([]rune(name))) > MaxGroupName {
+	// A name never has more UTF-16 units than bytes, so most need no encoding.
+	if name == "" || len(name) > MaxGroupName && len(utf16.Encode([]rune(name))) > MaxGroupName {
 		return Errorf(IllegalArgument, "WorkloadGroup.name shouldn't be null, empty or more than %d chars long", MaxGroupName)
 	}
 	return nil
@@ -128,13 +129,30 @@ func checkMode(m ResiliencyMode) error {
 }
 
 func checkLimits(limits map[string]float64) error {
+	for resource, limit := range limits {
+		if checkLimit(resource, limit) != nil {
+			return firstLimitFault(limits)
+		}
+	}
+	return nil
+}
+
+// firstLimitFault returns the fault of the first resource by name that has one.
+func firstLimitFault(limits map[string]float64) error {
 	for _, resource := range slices.Sorted(maps.Keys(limits)) {
-		if resource != "cpu" && resource != "memory" {
-			return Errorf(IllegalArgument, "Unknown resource type: [%s]", resource)
+		if err := checkLimit(resource, limits[resource]); err != nil {
+			return err
 		}
-		if v := limits[resource]; !(v > 0 && v <= 1) {
-			return Errorf(IllegalArgument, "resource value should be greater than 0 and less or equal to 1.0")
-		}
+	}
+	return nil
+}
+
+func checkLimit(resource string, limit float64) error {
+	if resource != "cpu" && resource != "memory" {
+		return Errorf(IllegalArgument, "Unknown resource type: [%s]", resource)
+	}
+	if !(limit > 0 && limit <= 1) {
+		return Errorf(IllegalArgument, "resource value should be greater than 0 and less or equal to 1.0")
 	}
 	return nil
 }
