@@ -1,0 +1,376 @@
+package gossip
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Gossip is one node's membership and messages.
+type Gossip struct {
+	cfg   Config
+	life  string // this run's name to memberlist
+	view  *view
+	calls calls
+	slots slots
+
+	list      *memberlist.Memberlist // set once ready is closed
+	transport *transport
+	ready     chan struct{}
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	change chan struct{} // holds one: the view has changed
+	owed   chan struct{} // holds one: a call waits
+
+	joining atomic.Int32  // joins of ours under way
+	settled atomic.Bool   // this node is part of a cluster: its name is its own
+	refused chan struct{} // closed when the name is found taken
+
+	mu      sync.Mutex
+	closed  bool
+	left    bool
+	running sync.WaitGroup
+	leaving sync.WaitGroup
+	seeds   []string // addresses given to Join and never reached
+	taken   error    // why refused is closed
+}
+
+// Start opens a node that knows nobody yet. It owns cfg.Network from here on, also when it returns an error.
+func Start(cfg Config) (*Gossip, error) {
+	cfg = cfg.withDefaults(time.Now())
+	if err := cfg.check(); err != nil {
+		closeNetwork(cfg.Network)
+		return nil, err
+	}
+	address, _ := parseAddress(cfg.Self.Address) // checked
+	self := cfg.Self.clone()
+	self.Alive, self.Address = true, address.String()
+
+	g := &Gossip{
+		cfg: cfg, life: life(self.Name, address, cfg.Life),
+		calls: calls{open: make(map[uint64]*call)}, slots: slots{most: cfg.Bounds.Handled},
+		ready: make(chan struct{}), refused: make(chan struct{}),
+		change: make(chan struct{}, 1), owed: make(chan struct{}, 1),
+	}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.view = newView(g.ctx, self, func() { signal(g.change) })
+	if err := g.open(address); err != nil {
+		g.cancel()
+		g.running.Wait()
+		return nil, err
+	}
+	g.spawn(g.tellChanges)
+	g.spawn(g.checkSilent)
+	g.spawn(g.rejoin)
+	return g, nil
+}
+
+func (g *Gossip) open(address netip.AddrPort) error {
+	g.transport = newTransport(g.cfg.Network, address, g.cfg.Timings, g.cfg.Log, g.view.refuses)
+	list, err := memberlist.Create(g.libraryConfig())
+	if err != nil {
+		_ = g.transport.Shutdown()
+		return fmt.Errorf("gossip: open %s: %w", g.cfg.Self.Name, err)
+	}
+	g.list = list
+	close(g.ready)
+	return nil
+}
+
+func closeNetwork(n Network) {
+	if n.Listener != nil {
+		_ = n.Listener.Close()
+	}
+	if n.Packets != nil {
+		_ = n.Packets.Close()
+	}
+}
+
+// libraryConfig is memberlist's LAN config with our timings, names and delegates. Compression is off: it costs more than
+// everything else together.
+func (g *Gossip) libraryConfig() *memberlist.Config {
+	t := g.cfg.Timings
+	c := memberlist.DefaultLANConfig()
+	c.Name = g.life
+	c.Transport = g.transport
+	c.ProbeInterval, c.ProbeTimeout = t.ProbeInterval, t.ProbeTimeout
+	c.SuspicionMult, c.AwarenessMaxMultiplier = t.SuspicionMult, maxScore
+	c.GossipInterval, c.PushPullInterval, c.GossipToTheDeadTime = t.GossipInterval, t.PushPull, t.DeadMemory
+	c.TCPTimeout = t.Stream
+	c.EnableCompression = false
+	c.SecretKey = g.cfg.Key
+	c.Logger = libraryLog(g.cfg.Log)
+	c.Delegate, c.Events, c.Alive, c.Merge, c.Ping = delegate{g}, delegate{g}, delegate{g}, delegate{g}, delegate{g}
+	return c
+}
+
+// spawn runs f in a goroutine that Close waits for; it returns false, and runs nothing, once closed.
+func (g *Gossip) spawn(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.running.Go(f)
+	return true
+}
+
+// signal puts a token into a channel that holds one.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (g *Gossip) tellChanges() {
+	for {
+		select {
+		case <-g.change:
+			if g.cfg.OnChange != nil {
+				g.cfg.OnChange()
+			}
+		case <-g.ctx.Done():
+			return
+		}
+	}
+}
+
+// Members returns every known member by name: this node, the living, and the dead that are remembered.
+func (g *Gossip) Members() []Member { return g.view.members() }
+
+// Alive reports whether a member of that name is known and alive in this node's view.
+func (g *Gossip) Alive(name string) bool { return g.view.isAlive(name) }
+
+// UpdateSelf changes what this node says of itself: ID, roles, Raft and HTTP address. The name and the address of m are
+// ignored. It does not wait: the news travels with gossip.
+func (g *Gossip) UpdateSelf(m Member) error {
+	if g.ctx.Err() != nil {
+		return ErrClosed
+	}
+	err := g.view.updateSelf(func(self *Member) error {
+		self.ID, self.Roles, self.Raft, self.HTTP = m.ID, m.clone().Roles, m.Raft, m.HTTP
+		return checkMeta(*self)
+	})
+	if err != nil {
+		return err
+	}
+	// The only error there is says that gossip has not taken the news within the time, here none.
+	_ = g.list.UpdateNode(time.Nanosecond)
+	return nil
+}
+
+// Request sends body to a member and waits for its handler's answer. Errors: ErrUnknownMember, ErrGone, ErrFull, ErrBusy,
+// ErrTooLarge, ErrClosed, a *RemoteError, or ctx's; which of them say that nothing was done stands at each. When ctx ends,
+// the handler's context is ended too. A request to this node itself is handled here, with the same results.
+func (g *Gossip) Request(ctx context.Context, to string, body []byte) ([]byte, error) {
+	if err := g.sendable(ctx, body); err != nil {
+		return nil, err
+	}
+	if to == g.cfg.Self.Name {
+		return g.askSelf(ctx, body)
+	}
+	p, session, err := g.view.target(to)
+	if err != nil {
+		return nil, err
+	}
+	return g.ask(ctx, session, p, kindRequest, body)
+}
+
+// Send sends body to a member without waiting for anything. A nil error means that it was queued. Errors: ErrUnknownMember,
+// ErrGone, ErrFull, ErrTooLarge, ErrClosed.
+func (g *Gossip) Send(to string, body []byte) error {
+	if err := g.sendable(context.Background(), body); err != nil {
+		return err
+	}
+	if to == g.cfg.Self.Name {
+		g.serveOneWay(to, bytes.Clone(body))
+		return nil
+	}
+	p, _, err := g.view.target(to)
+	if err != nil {
+		return err
+	}
+	return g.post(p, item{frame: frame{kind: kindSend, body: body}})
+}
+
+func (g *Gossip) sendable(ctx context.Context, body []byte) error {
+	switch {
+	case g.ctx.Err() != nil:
+		return ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case len(body) > g.cfg.Bounds.MessageBytes:
+		return g.tooLarge(body)
+	}
+	return nil
+}
+
+func (g *Gossip) tooLarge(body []byte) error {
+	return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(body), g.cfg.Bounds.MessageBytes)
+}
+
+// ask sends a frame that wants an answer, and waits for it.
+func (g *Gossip) ask(ctx, session context.Context, to *peer, k kind, body []byte) ([]byte, error) {
+	c := g.calls.start(to.life)
+	defer g.calls.end(c)
+	to.waiting.Add(1)
+	defer to.waiting.Add(-1)
+	if err := g.post(to, item{frame: frame{kind: k, id: c.id, body: body}, call: c}); err != nil {
+		return nil, err
+	}
+	signal(g.owed)
+	select {
+	case r := <-c.done:
+		return r.body, r.err
+	case <-session.Done():
+		return g.lost(c, to)
+	case <-ctx.Done():
+		return g.giveUp(ctx, c, to)
+	}
+}
+
+// lost is the outcome of a call whose peer is gone, unless it has answered in the same instant.
+func (g *Gossip) lost(c *call, to *peer) ([]byte, error) {
+	unsent := c.state.CompareAndSwap(callQueued, callDropped)
+	select {
+	case r := <-c.done:
+		return r.body, r.err
+	default:
+	}
+	if g.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	return nil, goneError(to.name, !unsent, nil)
+}
+
+// giveUp takes a call back, or tells the peer if it has been sent.
+func (g *Gossip) giveUp(ctx context.Context, c *call, to *peer) ([]byte, error) {
+	if !c.state.CompareAndSwap(callQueued, callDropped) {
+		g.reply(to, frame{kind: kindCancel, id: c.id})
+	}
+	return nil, ctx.Err()
+}
+
+// askSelf handles a request of this node to itself.
+func (g *Gossip) askSelf(ctx context.Context, body []byte) ([]byte, error) {
+	self := g.cfg.Self.Name
+	if !g.slots.take() {
+		return nil, fmt.Errorf("%w: %s", ErrBusy, self)
+	}
+	hctx, cancel := context.WithCancel(g.ctx)
+	defer cancel()
+	body = bytes.Clone(body)
+	done := make(chan frame, 1)
+	ran := g.spawn(func() {
+		defer g.slots.free()
+		out, err := g.cfg.Handler(hctx, self, body)
+		done <- g.outcome(1, bytes.Clone(out), err)
+	})
+	if !ran {
+		g.slots.free()
+		return nil, ErrClosed
+	}
+	select {
+	case f := <-done:
+		if f.kind == kindFailure {
+			return nil, &RemoteError{Member: self, Text: string(f.body)}
+		}
+		return f.body, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-g.ctx.Done():
+		return nil, ErrClosed
+	}
+}
+
+// checkSilent dials the address of every member that owes an answer and was sent nothing for a while: if it refuses, or
+// another life answers there, the calls fail. It sleeps while no call waits.
+func (g *Gossip) checkSilent() {
+	every := g.cfg.Timings.Check
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-g.owed:
+		case <-g.ctx.Done():
+			return
+		}
+		for owing := true; owing; {
+			timer.Reset(every)
+			select {
+			case <-timer.C:
+			case <-g.ctx.Done():
+				return
+			}
+			owing = g.checkOwing(every)
+		}
+	}
+}
+
+func (g *Gossip) checkOwing(every time.Duration) bool {
+	peers := g.view.owing()
+	for _, p := range peers {
+		if idle, sent := p.out.idle(); idle && time.Since(sent) >= every {
+			g.reply(p, frame{kind: kindCheck})
+		}
+	}
+	return len(peers) > 0
+}
+
+// Leave tells the others that this node leaves for good, so that they forget it, and waits until gossip has passed that
+// on, at most Timings.Broadcast or until ctx ends. Only Close may follow, and waits for the rest of that time.
+func (g *Gossip) Leave(ctx context.Context) error {
+	for _, p := range g.view.listed() {
+		g.reply(p, frame{kind: kindLeaving})
+	}
+	done := make(chan error, 1)
+	if !g.spawn(func() { done <- g.withdraw() }) {
+		return ErrClosed
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// withdraw has memberlist leave. Close waits for it before it shuts memberlist down, which must not be asked to leave then.
+func (g *Gossip) withdraw() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return ErrClosed
+	}
+	g.left = true
+	g.leaving.Add(1)
+	g.mu.Unlock()
+	defer g.leaving.Done()
+	return g.list.Leave(g.cfg.Timings.Broadcast)
+}
+
+// Close ends the node and waits for everything it started, handlers too. Without a Leave the others find it dead. Calling
+// it again does nothing.
+func (g *Gossip) Close() error {
+	g.mu.Lock()
+	closed := g.closed
+	g.closed = true
+	g.mu.Unlock()
+	if closed {
+		return nil
+	}
+	g.leaving.Wait()
+	g.cancel()
+	err := g.list.Shutdown()
+	g.transport.open.Wait()
+	g.running.Wait()
+	return err
+}

@@ -1,0 +1,230 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// maxDials bounds the joins under way at a time.
+const maxDials = 8
+
+// Join meets the nodes at these addresses, "host:port" each (this node's own is left out), and returns how many it met.
+// Names are looked up in the DNS; in a bubble give numbers. Meeting one is enough to join, but give every address that
+// is known. Addresses that were not met are tried again every Timings.Rejoin. An error means that none was met, or
+// ErrNameTaken, or that ctx ended first.
+func (g *Gossip) Join(ctx context.Context, addresses []string) (int, error) {
+	addresses = g.worthMeeting(addresses)
+	if err := g.remember(addresses); err != nil {
+		return 0, err
+	}
+	type met struct {
+		count int
+		err   error
+	}
+	done := make(chan met, 1)
+	ran := g.spawn(func() {
+		n, err := g.meet(ctx, addresses)
+		done <- met{n, err}
+	})
+	if !ran {
+		return 0, ErrClosed
+	}
+	select {
+	case m := <-done:
+		return m.count, m.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func (g *Gossip) worthMeeting(addresses []string) []string {
+	var out []string
+	for _, a := range addresses {
+		if a != g.view.selfAddress() && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// meet dials the addresses, a few at a time.
+func (g *Gossip) meet(ctx context.Context, addresses []string) (int, error) {
+	g.joining.Add(1)
+	defer g.joining.Add(-1)
+	errs := make([]error, len(addresses))
+	var wait sync.WaitGroup
+	gate := make(chan struct{}, maxDials)
+	for i, address := range addresses {
+		gate <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-gate }()
+			if errs[i] = errors.Join(ctx.Err(), g.ctx.Err()); errs[i] == nil {
+				_, errs[i] = g.list.Join([]string{address})
+			}
+			if errs[i] == nil {
+				g.reached(address)
+			}
+		})
+	}
+	wait.Wait()
+	if err := g.nameTaken(); err != nil {
+		return 0, err
+	}
+	met := 0
+	for _, err := range errs {
+		if err == nil {
+			met++
+		}
+	}
+	if met > 0 {
+		g.settled.Store(true)
+		return met, nil
+	}
+	return 0, errors.Join(errs...)
+}
+
+// remember notes seeds, unless there can be no join any more.
+func (g *Gossip) remember(addresses []string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.taken != nil:
+		return g.taken
+	case g.closed || g.left:
+		return ErrClosed
+	}
+	for _, a := range addresses {
+		if !slices.Contains(g.seeds, a) && len(g.seeds) < g.cfg.Bounds.Members {
+			g.seeds = append(g.seeds, a)
+		}
+	}
+	return nil
+}
+
+// reached strikes out a seed: from now on its members are remembered, not the seed.
+func (g *Gossip) reached(address string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seeds = slices.DeleteFunc(g.seeds, func(s string) bool { return s == address })
+}
+
+func (g *Gossip) nameTaken() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.taken
+}
+
+// refuse ends this node's part in the cluster: another answers under its name.
+func (g *Gossip) refuse(address string) error {
+	err := fmt.Errorf("%w: %s answers at %s", ErrNameTaken, g.cfg.Self.Name, address)
+	g.mu.Lock()
+	first := g.taken == nil
+	if first {
+		g.taken = err
+		close(g.refused)
+	}
+	g.mu.Unlock()
+	if first {
+		g.cfg.Log.Error("gossip: name is taken, this node withdraws", "name", g.cfg.Self.Name, "address", address)
+	}
+	return err
+}
+
+// rejoin keeps looking for members that are not alive and for seeds that were never met, until the node leaves.
+func (g *Gossip) rejoin() {
+	every := time.NewTicker(g.cfg.Timings.Rejoin)
+	defer every.Stop()
+	for round := 0; ; round++ {
+		select {
+		case <-every.C:
+			g.view.prune(time.Now(), g.cfg.Timings.Forget, g.cfg.Bounds.Members)
+			g.lookFor(g.missing(round))
+		case <-g.refused:
+			// Tell the others at once, so that nobody has to find this life dead.
+			if err := g.withdraw(); err != nil {
+				g.cfg.Log.Debug("gossip: withdraw", "error", err)
+			}
+			return
+		case <-g.ctx.Done():
+			return
+		}
+	}
+}
+
+// missing returns the addresses to try in this round: a bounded window that moves over all that are worth it.
+func (g *Gossip) missing(round int) []string {
+	addresses, alive := g.view.lost()
+	g.mu.Lock()
+	gone := g.left
+	addresses = append(addresses, g.seeds...)
+	g.mu.Unlock()
+	addresses = slices.DeleteFunc(addresses, func(a string) bool { return alive[a] })
+	if gone || len(addresses) == 0 {
+		return nil
+	}
+	n := min(len(addresses), maxDials)
+	out := make([]string, 0, n)
+	for i := range n {
+		out = append(out, addresses[(round*n+i)%len(addresses)])
+	}
+	return out
+}
+
+// lookFor tries addresses, and those it met twice: the first exchange tells each side that the other holds it dead, the
+// second carries the denials.
+func (g *Gossip) lookFor(addresses []string) {
+	if len(addresses) == 0 {
+		return
+	}
+	if n, _ := g.meet(g.ctx, addresses); n > 0 && g.nameTaken() == nil {
+		again, alive := g.view.lost()
+		again = slices.DeleteFunc(again, func(a string) bool { return alive[a] || !slices.Contains(addresses, a) })
+		_, _ = g.meet(g.ctx, again)
+	}
+}
+
+// resolve decides which of two living lives bears a name: the current one if it answers, else the rival.
+func (g *Gossip) resolve(current, rival *peer) {
+	answered := g.answers(current)
+	if answered {
+		g.cfg.Log.Warn("gossip: name is taken", "name", rival.name, "by", current.address, "refused", rival.address)
+		return
+	}
+	g.cfg.Log.Info("gossip: member is back at another address", "name", rival.name, "old", current.address, "new", rival.address)
+	g.view.replace(current, rival)
+}
+
+// answers reports whether a life answers at its address within Timings.NameProbe.
+func (g *Gossip) answers(p *peer) bool {
+	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.Timings.NameProbe)
+	defer cancel()
+	_, err := g.ask(ctx, g.view.session(p), p, kindCheck, nil)
+	return err == nil
+}
+
+// admit looks for this node's own name in what a node it joins knows, before anything of it is taken in. If a life of that
+// name at another address answers, this node must not join.
+func (g *Gossip) admit(nodes []*memberlist.Node) error {
+	if g.joining.Load() == 0 || g.settled.Load() {
+		return nil
+	}
+	for _, n := range nodes {
+		if n.Name == g.life || n.State != memberlist.StateAlive && n.State != memberlist.StateSuspect {
+			continue
+		}
+		p, err := g.view.peer(n.Name)
+		if err != nil || p.name != g.cfg.Self.Name || p.address == g.view.selfAddress() {
+			continue
+		}
+		if g.answers(p) {
+			return g.refuse(p.address)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package gossip
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// call is a request that waits for its answer.
+type call struct {
+	id    uint64
+	life  string // who must answer
+	state atomic.Int32
+	done  chan result // holds one
+}
+
+type result struct {
+	body []byte
+	err  error
+}
+
+// The states of a call: from queued to sent or dropped, once.
+const (
+	callQueued int32 = iota
+	callSent
+	callDropped
+)
+
+// finish hands over the outcome; only the first one counts.
+func (c *call) finish(r result) {
+	select {
+	case c.done <- r:
+	default:
+	}
+}
+
+// calls are the requests under way, by id.
+type calls struct {
+	mu   sync.Mutex
+	next uint64
+	open map[uint64]*call
+}
+
+func (c *calls) start(life string) *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next++
+	k := &call{id: c.next, life: life, done: make(chan result, 1)}
+	c.open[k.id] = k
+	return k
+}
+
+func (c *calls) end(k *call) {
+	c.mu.Lock()
+	delete(c.open, k.id)
+	c.mu.Unlock()
+}
+
+// find returns the call that life owes an answer to, or nil.
+func (c *calls) find(life string, id uint64) *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.open[id]; k != nil && k.life == life {
+		return k
+	}
+	return nil
+}
+
+// item is a frame in an outbox, with the call that waits for it if there is one.
+type item struct {
+	frame
+	call *call
+}
+
+// outbox holds what waits for one life. It has at most one sender at a time, which put asks for and take dismisses.
+type outbox struct {
+	mu       sync.Mutex
+	items    []item
+	bytes    int
+	sending  bool
+	lastSent time.Time
+}
+
+// put queues an item. start means that the caller must start a sender. Answers and what else keeps the peer from waiting
+// in vain may use twice the room.
+func (o *outbox) put(it item, b Bounds) (start bool, err error) {
+	room := 1
+	if it.kind != kindRequest && it.kind != kindSend {
+		room = 2
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n := len(o.items); n >= room*b.OutboxMessages {
+		return false, fmt.Errorf("%w: %d messages wait, at most %d", ErrFull, n, room*b.OutboxMessages)
+	}
+	if n := o.bytes + len(it.body); n > room*b.OutboxBytes && len(o.items) > 0 {
+		return false, fmt.Errorf("%w: %d bytes would wait, at most %d", ErrFull, n, room*b.OutboxBytes)
+	}
+	o.items = append(o.items, it)
+	o.bytes += len(it.body)
+	start = !o.sending
+	o.sending = true
+	return start, nil
+}
+
+// take moves the next pack into dst, leaving out calls that were given up. An empty pack dismisses the sender.
+func (o *outbox) take(dst []item, b Bounds, now time.Time) []item {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	size, n := 0, 0
+	for _, it := range o.items {
+		if len(dst) == b.PackMessages || len(dst) > 0 && size+len(it.body)+frameOverhead > b.PackBytes {
+			break
+		}
+		n++
+		o.bytes -= len(it.body)
+		if it.call != nil && !it.call.state.CompareAndSwap(callQueued, callSent) {
+			continue
+		}
+		dst = append(dst, it)
+		size += len(it.body) + frameOverhead
+	}
+	clear(o.items[:n])
+	if o.items = o.items[n:]; len(o.items) == 0 {
+		o.items = nil
+	}
+	if len(dst) == 0 {
+		o.sending = false
+	} else {
+		o.lastSent = now
+	}
+	return dst
+}
+
+// drop forgets everything that waits.
+func (o *outbox) drop() {
+	o.mu.Lock()
+	o.items, o.bytes = nil, 0
+	o.mu.Unlock()
+}
+
+// idle reports whether nothing waits or is under way, and when the last pack went out.
+func (o *outbox) idle() (bool, time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.sending, o.lastSent
+}
