@@ -24,7 +24,8 @@
 //     same.
 //  5. Enqueue never waits. Over the queue's bound it is [ErrQueueFull], and
 //     nothing was queued.
-//  6. Close lets the version under way end, applies no further one, wakes
+//  6. Close lets a version that has begun (step applier.apply, or the
+//     publication) end, applies no further one, wakes
 //     everybody who waits, and returns when the goroutine has ended.
 //
 // DESIGN.md beside this file tells the race that promise 1 leaves open on
