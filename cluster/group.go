@@ -128,13 +128,18 @@ func checkMode(m ResiliencyMode) error {
 	return nil
 }
 
+// checkLimits looks the two resources up, which is faster than to walk the map.
 func checkLimits(limits map[string]float64) error {
-	for resource, limit := range limits {
-		if checkLimit(resource, limit) != nil {
-			return firstLimitFault(limits)
+	sound := 0
+	for _, resource := range [...]string{"cpu", "memory"} {
+		if limit, ok := limits[resource]; ok && checkLimit(resource, limit) == nil {
+			sound++
 		}
 	}
-	return nil
+	if sound == len(limits) {
+		return nil
+	}
+	return firstLimitFault(limits)
 }
 
 // firstLimitFault returns the fault of the first resource by name that has one.

@@ -2,20 +2,19 @@ package wlm
 
 import "math/bits"
 
-// Odd constants with about as many ones as zeros, from the digits of pi.
+// Constants with about as many ones as zeros, from the digits of pi.
 const (
-	hashGroup = 0x243f6a8885a308d3
-	hashBy    = 0x13198a2e03707345
-	hashValue = 0xa4093822299f31d1
+	hashFirst  = 0x243f6a8885a308d3
+	hashSecond = 0x13198a2e03707344
 )
 
-// hash mixes a key, eight bytes at a time. It is seeded and not that of
+// hash mixes a key, sixteen bytes at a time. It is seeded and not that of
 // package maphash, whose seed cannot be chosen: the same seed gives the same
 // hashes in every run. Equal hashes of different keys do no harm.
 func (k *bucketKey) hash(seed uint64) uint64 {
-	h := hashText(seed^hashGroup, k.group)
-	h = mix(h^uint64(len(k.attribute)), hashBy)
-	return hashText(h^hashValue, k.value)
+	first := seed ^ hashFirst
+	h := hashText(first, seed+uint64(len(k.attribute)), k.group) // the attributes' lengths differ
+	return hashText(first, h^hashSecond, k.value)
 }
 
 func mix(a, b uint64) uint64 {
@@ -23,15 +22,16 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-func hashText(h uint64, s string) uint64 {
-	n := len(s)
-	if n < 8 {
-		return mix(h^short(s), hashBy^uint64(n))
+func hashText(first, h uint64, s string) uint64 {
+	first ^= uint64(len(s))
+	for len(s) > 16 {
+		h = mix(word(s)^first, word(s[8:])^h)
+		s = s[16:]
 	}
-	for i := 0; i < n-8; i += 8 {
-		h = mix(h^word(s[i:]), hashValue)
+	if len(s) >= 8 {
+		return mix(word(s)^first, word(s[len(s)-8:])^h)
 	}
-	return mix(h^word(s[n-8:]), hashBy^uint64(n))
+	return mix(short(s)^first, h^hashFirst)
 }
 
 func word(s string) uint64 {

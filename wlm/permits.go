@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
@@ -127,15 +127,25 @@ func (s *shard) resizeLocked(slots int) {
 	}
 }
 
-// release takes one permit out of b.
-func (s *shard) release(b *bucket) {
-	s.mu.Lock()
+// grantLocked puts a permit into b and makes p hold it.
+func (s *shard) grantLocked(b *bucket, hash uint64, p *Permit) (held int) {
+	b.held++
+	p.shard, p.bucket, p.hash = s, b, hash
+	return b.held
+}
+
+// giveBackLocked takes a permit out of b.
+func (s *shard) giveBackLocked(b *bucket) (held int) {
 	b.held--
-	held := b.held
+	held = b.held
 	s.dropLocked(b)
-	s.mu.Unlock()
-	if held < 0 {
-		panic(fmt.Sprintf("wlm: a bucket holds %d permits after a release", held))
+	return held
+}
+
+// mustFit panics, outside of the lock, if a bucket holds what it never may.
+func mustFit(held, limit int) {
+	if held < 0 || held > limit {
+		panic(fmt.Sprintf("wlm: a bucket holds %d permits, which is not between 0 and %d", held, limit))
 	}
 }
 
@@ -180,10 +190,9 @@ func (e *exact) acquire(a attempt, p *Permit) (int, bool) {
 		s.mu.Unlock()
 		return held, false
 	}
-	b.held++
-	held := b.held
+	held := s.grantLocked(b, a.hash, p)
 	s.mu.Unlock()
-	p.take(s, b, &a, held)
+	mustFit(held, a.limit)
 	return held, true
 }
 
@@ -201,9 +210,9 @@ func (r *rollback) acquire(a attempt, p *Permit) (int, bool) {
 	s := r.ledger.shard(a.hash)
 	b := r.increment(s, &a)
 	r.probe.At(a.event(probe.AcquireLook, 0, probe.ReadBucket|probe.WriteBucket))
-	held, ok := r.look(s, b, a.limit)
+	held, ok := r.look(s, b, &a, p)
 	if ok {
-		p.take(s, b, &a, held)
+		mustFit(held, a.limit)
 		return held, true
 	}
 	r.probe.At(a.event(probe.AcquireRollback, held, probe.WriteBucket))
@@ -222,15 +231,14 @@ func (r *rollback) increment(s *shard, a *attempt) *bucket {
 	return b
 }
 
-func (r *rollback) look(s *shard, b *bucket, limit int) (held int, ok bool) {
+func (r *rollback) look(s *shard, b *bucket, a *attempt, p *Permit) (held int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.held+b.tried > limit {
+	if b.held+b.tried > a.limit {
 		return b.held, false
 	}
 	b.tried--
-	b.held++
-	return b.held, true
+	return s.grantLocked(b, a.hash, p), true
 }
 
 func (r *rollback) takeBack(s *shard, b *bucket) {
@@ -244,38 +252,47 @@ func (r *rollback) takeBack(s *shard, b *bucket) {
 // zero value holds nothing. It must not be copied. After Release it may serve
 // another Admit, once nobody can release the former use any more.
 type Permit struct {
-	state  atomic.Uint32
-	shard  *shard
-	bucket *bucket
+	_      noCopy
+	shard  *shard  // nil until a permit was granted
+	bucket *bucket // nil unless the permit is held; the shard's lock guards it
 	hash   uint64
 }
 
-const (
-	permitNone uint32 = iota
-	permitHeld
-	permitReleased
-)
+// noCopy makes go vet report a copy.
+type noCopy struct{}
 
-// take makes the permit hold what an acquirer granted.
-func (p *Permit) take(s *shard, b *bucket, a *attempt, held int) {
-	if held > a.limit {
-		panic(fmt.Sprintf("wlm: a bucket of group %s holds %d permits, its limit is %d", a.key.group, held, a.limit))
-	}
-	p.shard, p.bucket, p.hash = s, b, a.hash
-	p.state.Store(permitHeld)
-}
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // Held says whether the permit is held: false before Admit, after an Admit
 // that needed none or was refused, and after Release.
-func (p *Permit) Held() bool { return p.state.Load() == permitHeld }
-
-// Release gives the permit back and says whether this call did: false if there
-// was none or it was given back before.
-func (p *Permit) Release() bool {
-	if p.state.Load() != permitHeld || !p.state.CompareAndSwap(permitHeld, permitReleased) {
+func (p *Permit) Held() bool {
+	if p.shard == nil {
 		return false
 	}
-	p.shard.release(p.bucket)
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	return p.bucket != nil
+}
+
+// Release gives the permit back and says whether this call did: false if there
+// was none or it was given back before. The bucket's lock decides which of
+// several calls it is, so that no flag of the permit's own is needed.
+func (p *Permit) Release() bool {
+	s := p.shard
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	b := p.bucket
+	if b == nil {
+		s.mu.Unlock()
+		return false
+	}
+	p.bucket = nil
+	held := s.giveBackLocked(b)
+	s.mu.Unlock()
+	mustFit(held, math.MaxInt)
 	return true
 }
 

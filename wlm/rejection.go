@@ -7,29 +7,25 @@ import (
 	"github.com/wlmsim/wlmsim/cluster/probe"
 )
 
-// Rejection is the error of a search that found its bucket full.
+// Rejection is the error of a search that found its bucket full. Its text is
+// made when somebody asks for it, since under a storm of refusals few do.
 type Rejection struct {
-	// Refusal has the kind [cluster.TooMany] and the pull request's text.
-	Refusal cluster.Error
-	Group   string // id
+	Group string // id
+	Limit int    // node_limit, by which the search was judged
 	// Counted says whether total_throttled of some group went up for it. Under
 	// missing_counters: default_group that may be another group than its own;
 	// the detail of step wlm.counted names it.
 	Counted bool
 }
 
-// Error returns the text for the client.
-func (r *Rejection) Error() string { return r.Refusal.Reason }
+// Error returns the text for the client, the pull request's.
+func (r *Rejection) Error() string {
+	return "Node-level workload group throttle limit reached: " + strconv.Itoa(r.Limit) + " concurrent in-flight requests"
+}
 
-// Unwrap returns the [*cluster.Error].
-func (r *Rejection) Unwrap() error { return &r.Refusal }
-
-// refusal returns the error of a search refused by a limit.
-func refusal(limit int) cluster.Error {
-	return cluster.Error{
-		Kind:   cluster.TooMany,
-		Reason: "Node-level workload group throttle limit reached: " + strconv.Itoa(limit) + " concurrent in-flight requests",
-	}
+// Unwrap returns the refusal as a [*cluster.Error] of kind [cluster.TooMany].
+func (r *Rejection) Unwrap() error {
+	return &cluster.Error{Kind: cluster.TooMany, Reason: r.Error()}
 }
 
 // reject counts a refusal and returns it, or what the failure of the count
@@ -45,7 +41,7 @@ func (t *Throttle) reject(a attempt, held int) error {
 		counted.Detail = on
 		t.probe.At(counted)
 	}
-	r := &Rejection{Refusal: refusal(a.limit), Group: a.key.group, Counted: on != ""}
+	r := &Rejection{Group: a.key.group, Limit: a.limit, Counted: on != ""}
 	if err != nil {
 		return t.failure.after(t, r, err)
 	}

@@ -112,7 +112,7 @@ func (t *Throttle) ClusterChanged(_, next *cluster.State) error {
 // throttled or is stored with faults, or ctx carries no user or role to
 // throttle it by.
 func (t *Throttle) Admit(ctx context.Context, state *cluster.State, groupID, search string, p *Permit) error {
-	if p.Held() {
+	if p.bucket != nil { // without the lock: nobody else has p at this time
 		panic("wlm: a permit that is held is used for another search")
 	}
 	d := decide(ctx, *t.mode.Load(), state, groupID, t.join)

@@ -1,0 +1,47 @@
+package wlm
+
+import (
+	"math"
+
+	"github.com/wlmsim/wlmsim/cluster"
+)
+
+// Acquire takes a permit of one key, hash included: what Admit does once it
+// has decided.
+func (t *Throttle) Acquire(group string, by cluster.Attribute, value string, limit int, p *Permit) bool {
+	key := bucketKey{group: group, attribute: by, value: value}
+	_, ok := t.acquirer.acquire(attempt{key: key, hash: key.hash(t.ledger.seed), limit: limit}, p)
+	return ok
+}
+
+// AcquireHashed is Acquire with a hash of the caller's, to make keys collide.
+func (t *Throttle) AcquireHashed(hash uint64, group, value string, limit int, p *Permit) bool {
+	_, ok := t.acquirer.acquire(attempt{key: bucketKey{group, cluster.ByUsername, value}, hash: hash, limit: limit}, p)
+	return ok
+}
+
+// ReleaseBehindItsBack breaks the ledger's promise as no Permit can: it takes a
+// permit out of the bucket, whoever holds it.
+func (p *Permit) ReleaseBehindItsBack() {
+	p.shard.mu.Lock()
+	held := p.shard.giveBackLocked(p.bucket)
+	p.shard.mu.Unlock()
+	mustFit(held, math.MaxInt)
+}
+
+// Slots counts the slots of all tables, which is what an idle ledger keeps.
+func (t *Throttle) Slots() (slots, spares int) {
+	for i := range t.ledger.shards {
+		slots += len(t.ledger.shards[i].slots)
+		spares += t.ledger.shards[i].spare
+	}
+	return slots, spares
+}
+
+// Join returns the text of a principal's tokens.
+func Join(s PrincipalJoin, p Principal) string { return newJoiner(s).join(&p) }
+
+// Value returns what a principal is throttled by.
+func Value(s PrincipalJoin, p Principal, by cluster.Attribute) string {
+	return newJoiner(s).value(&p, by)
+}
