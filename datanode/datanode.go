@@ -13,10 +13,6 @@ import (
 	"github.com/wlmsim/wlmsim/cluster/wire"
 )
 
-// ShardNotFound is the kind of failure of a shard that lives elsewhere, or
-// that its index does not have.
-const ShardNotFound cluster.Kind = "shard_not_found_exception"
-
 // ErrClosed is returned by [DataNode.Search] once [DataNode.Close] was called.
 var ErrClosed = errors.New("the data node is closed")
 
@@ -168,7 +164,7 @@ func (d *DataNode) refusal(x *cluster.Index, shard wire.ShardID, r *wire.SearchR
 	case x == nil:
 		return cluster.Errorf(cluster.IndexNotFound, "no such index [%s]", shard.Index)
 	case shard.Shard < 0 || shard.Shard >= x.Shards() || x.ShardNodes[shard.Shard] != d.config.Node:
-		return cluster.Errorf(ShardNotFound, "no such shard %v on node [%s]", shard, d.config.Node)
+		return cluster.Errorf(wire.ShardNotFound, "no such shard %v on node [%s]", shard, d.config.Node)
 	case r.From < 0 || r.Size < 0 || r.From > MaxResultWindow || r.Size > MaxResultWindow-r.From:
 		return cluster.Errorf(cluster.IllegalArgument, "Result window is too large, from + size must be less than or equal to: [%d] but was [%d]", MaxResultWindow, r.From+r.Size)
 	}
