@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/wire"
 	"github.com/wlmsim/wlmsim/coordinator"
 )
 
@@ -24,6 +25,9 @@ var statuses = map[cluster.Kind]int{
 	cluster.ClusterBlock:     http.StatusServiceUnavailable,
 	cluster.NotDiscovered:    http.StatusServiceUnavailable,
 	cluster.OutcomeUnknown:   http.StatusServiceUnavailable,
+	wire.ShardNotFound:       http.StatusServiceUnavailable,
+	wire.NodeNotConnected:    http.StatusServiceUnavailable,
+	wire.TimedOut:            http.StatusServiceUnavailable,
 	actionValidation:         http.StatusBadRequest,
 	security:                 http.StatusForbidden,
 	taskCancelled:            http.StatusInternalServerError,

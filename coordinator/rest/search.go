@@ -1,0 +1,458 @@
+package rest
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/coordinator"
+	"github.com/wlmsim/wlmsim/wlm"
+)
+
+// The headers of a search beside those of its principal.
+const (
+	// HeaderGroup gives the search to the group of an id, if no rule does.
+	HeaderGroup = "workloadGroupId"
+	// HeaderPermit is set on the answer of an admitted search: "true" if it
+	// held a permit, "false" if it was not throttled. OpenSearch has no such
+	// header.
+	HeaderPermit = "X-Wlmsim-Permit"
+
+	canonicalGroup = "Workloadgroupid" // as net/http stores HeaderGroup
+)
+
+// MaxResultWindow is the greatest from + size of a search.
+const MaxResultWindow = 10000
+
+const defaultSize = 10
+
+// matchAll is the canonical text of a search without a query.
+var matchAll = []byte(`{"match_all":{}}`)
+
+// noTotal is a trackTotal that leaves the total out.
+const noTotal = -1
+
+// searchBody is what a search asks for.
+type searchBody struct {
+	request    coordinator.Request
+	trackTotal int64 // count matches up to this many; noTotal: not at all
+	count      bool  // a _count, which takes only query and ext
+}
+
+func newSearch(count bool) *searchBody {
+	s := &searchBody{trackTotal: coordinator.MaxTrackedHits, count: count}
+	s.request.Size = defaultSize
+	s.request.Query = matchAll
+	s.request.ServiceTime = -1
+	if s.request.Count = count; count {
+		s.request.Size = 0
+	}
+	return s
+}
+
+// parse reads a search's body; an empty one asks for all documents.
+func (s *searchBody) parse(data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	return readBody(data, s.member)
+}
+
+func (s *searchBody) member(f *fields, name string) (err error) {
+	switch {
+	case name == "query":
+		s.request.Query, err = f.query()
+		return err
+	case name == "ext":
+		return s.readExt(f)
+	case s.count:
+	case name == "from":
+		s.request.From, err = f.window()
+		return err
+	case name == "size":
+		s.request.Size, err = f.window()
+		return err
+	case name == "timeout":
+		s.request.Timeout, err = f.timeout()
+		return err
+	case name == "track_total_hits":
+		return s.readTrackTotal(f)
+	case name == "_source": // documents have no fields, so that there is nothing to leave out
+		return f.skip()
+	}
+	kind := "START_OBJECT"
+	switch f.kind() {
+	case '[':
+		kind = "START_ARRAY"
+	case '"':
+		kind = "VALUE_STRING"
+	case '0':
+		kind = "VALUE_NUMBER"
+	case 't', 'f':
+		kind = "VALUE_BOOLEAN"
+	case 'n':
+		kind = "VALUE_NULL"
+	}
+	if err := f.skip(); err != nil {
+		return err
+	}
+	return cluster.Errorf(cluster.Parsing, "Unknown key for a %s in [%s]: the simulated shards know query, from, size, timeout, track_total_hits, _source and ext", kind, shorten(name))
+}
+
+// query reads a query: an object with one clause. It is not evaluated; equal
+// canonical texts get equal answers.
+func (f *fields) query() ([]byte, error) {
+	if f.kind() != '{' {
+		return nil, f.refuse("an object")
+	}
+	v, err := f.raw()
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Equal(v, matchAll) {
+		return matchAll, nil
+	}
+	switch clauses := members(v); {
+	case clauses == 0:
+		return nil, cluster.Errorf(cluster.IllegalArgument, "query malformed, empty clause found")
+	case clauses > 1:
+		return nil, cluster.Errorf(cluster.Parsing, "query malformed, expected [END_OBJECT] after its first clause but found [FIELD_NAME]")
+	}
+	if err := v.Canonicalize(); err != nil {
+		return nil, f.broken(err)
+	}
+	return v, nil
+}
+
+// members counts the members of an object that was read before.
+func members(object jsontext.Value) int {
+	d := jsontext.NewDecoder(bytes.NewBuffer(object))
+	_, _ = d.ReadToken()
+	n := 0
+	for d.PeekKind() == '"' {
+		_, _ = d.ReadToken()
+		_ = d.SkipValue()
+		n++
+	}
+	return n
+}
+
+func (f *fields) window() (int, error) {
+	n, err := f.integer()
+	if err != nil {
+		return 0, err
+	}
+	return checkWindow(f.path, n)
+}
+
+func checkWindow(name string, n int64) (int, error) {
+	if n < 0 || n > math.MaxInt32 {
+		return 0, cluster.Errorf(cluster.IllegalArgument, "[%s] must be 0 to %d but was %d", name, math.MaxInt32, n)
+	}
+	return int(n), nil
+}
+
+func (f *fields) timeout() (time.Duration, error) {
+	text, err := f.text()
+	if err != nil {
+		return 0, err
+	}
+	return parseTimeout(f.path, text)
+}
+
+// parseTimeout reads a search's timeout. 0 would mean the default to the
+// coordinator; a client that gives it leaves the shards no time at all.
+func parseTimeout(name, text string) (time.Duration, error) {
+	d, err := parseTime(name, text)
+	if d == 0 && err == nil {
+		d = 1
+	}
+	return d, err
+}
+
+func (s *searchBody) readTrackTotal(f *fields) error {
+	if k := f.kind(); k != '0' && k != 't' && k != 'f' {
+		return f.refuse("true, false or an integer")
+	}
+	v, err := f.raw()
+	if err != nil {
+		return err
+	}
+	return s.setTrackTotal(string(v))
+}
+
+func (s *searchBody) setTrackTotal(text string) error {
+	switch text {
+	case "true", "":
+		s.trackTotal = math.MaxInt64
+		return nil
+	case "false":
+		s.trackTotal = noTotal
+		return nil
+	}
+	n, ok := plainInteger(text)
+	if !ok || n < 0 || n > math.MaxInt32 {
+		return cluster.Errorf(cluster.IllegalArgument, "[track_total_hits] must be true, false or 0 to %d but was '%s'", math.MaxInt32, shorten(text))
+	}
+	s.trackTotal = n
+	return nil
+}
+
+// readExt reads "ext": {"wlmsim": {"service_time": "500ms"}}, what the search
+// costs each shard.
+func (s *searchBody) readExt(f *fields) error {
+	if f.kind() != '{' {
+		return f.refuse("an object")
+	}
+	inner := func(f *fields, name string) (err error) {
+		if name != "service_time" {
+			return unknownExt(f)
+		}
+		s.request.ServiceTime, err = f.duration()
+		if err == nil && s.request.ServiceTime > cluster.MaxServiceTime {
+			err = cluster.Errorf(cluster.IllegalArgument, "%s must be 0s to %v but was %v", f.path, cluster.MaxServiceTime, s.request.ServiceTime)
+		}
+		return err
+	}
+	return f.object(f.path, func(f *fields, name string) error {
+		if name != "wlmsim" {
+			return unknownExt(f)
+		}
+		if f.kind() != '{' {
+			return f.refuse("an object")
+		}
+		return f.object(f.path, inner)
+	})
+}
+
+func unknownExt(f *fields) error {
+	if err := f.skip(); err != nil {
+		return err
+	}
+	return cluster.Errorf(cluster.Parsing, "unknown field [%s]: ext.wlmsim.service_time is the only one", shorten(f.path))
+}
+
+// params lets the query string overwrite what the body says, as upstream.
+func (s *searchBody) params(c *call) error {
+	if c.query == nil {
+		return nil
+	}
+	if c.query.Has("q") {
+		e := encoder{}
+		e.object(func() {
+			e.name("query_string").object(func() { e.name("query").text(c.query.Get("q")) })
+		})
+		s.request.Query = e.b
+	}
+	for _, w := range []struct {
+		name string
+		into *int
+	}{{"from", &s.request.From}, {"size", &s.request.Size}} {
+		n, given, err := c.number(w.name)
+		if err != nil {
+			return err
+		}
+		if given {
+			if *w.into, err = checkWindow(w.name, n); err != nil {
+				return err
+			}
+		}
+	}
+	return s.otherParams(c)
+}
+
+func (s *searchBody) otherParams(c *call) (err error) {
+	if c.query.Has("timeout") {
+		if s.request.Timeout, err = parseTimeout("timeout", c.query.Get("timeout")); err != nil {
+			return err
+		}
+	}
+	if c.query.Has("track_total_hits") {
+		if err := s.setTrackTotal(c.query.Get("track_total_hits")); err != nil {
+			return err
+		}
+	}
+	if c.query.Has("allow_partial_search_results") {
+		partial, err := c.flag("allow_partial_search_results", true)
+		if err != nil {
+			return err
+		}
+		s.request.AllowPartial = &partial
+	}
+	_, err = c.flag("typed_keys", false) // has no effect: there are no aggregations whose keys could bear a type
+	return err
+}
+
+// search reads the request and has it run; the answer is the caller's to
+// write.
+func (c *call) searchFor(s *searchBody) (*coordinator.Response, error) {
+	c.search = true
+	data, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.parse(data); err != nil {
+		return nil, err
+	}
+	if err := s.params(c); err != nil {
+		return nil, err
+	}
+	if window := s.request.From + s.request.Size; window > MaxResultWindow {
+		return nil, cluster.Errorf(cluster.IllegalArgument, "Result window is too large, from + size must be less than or equal to: [%d] but was [%d].", MaxResultWindow, window)
+	}
+	if group := c.r.Header[canonicalGroup]; len(group) > 0 {
+		if s.request.GroupHeader = group[0]; len(group[0]) > MaxName {
+			return nil, cluster.Errorf(cluster.IllegalArgument, "header %s: an id of %d bytes is longer than %d", HeaderGroup, len(group[0]), MaxName)
+		}
+	}
+	if err := c.ready(); err != nil {
+		return nil, err
+	}
+	s.request.ID, s.request.Index = c.id, c.vars.get("index")
+	ctx := c.r.Context()
+	if c.sender.User != "" || len(c.sender.Roles) > 0 {
+		ctx = wlm.WithPrincipal(ctx, c.sender)
+	}
+	response, err := c.config.Searcher.Search(ctx, s.request)
+	if err != nil {
+		return nil, err
+	}
+	c.group = response.Group
+	c.header(HeaderPermit, strconv.FormatBool(response.Permit))
+	return response, nil
+}
+
+func (c *call) runSearch() error {
+	plainTotal, err := c.flag("rest_total_hits_as_int", false)
+	if err != nil {
+		return err
+	}
+	s := newSearch(false)
+	response, err := c.searchFor(s)
+	if err != nil {
+		return err
+	}
+	c.out.searchAnswer(response, s.trackTotal, plainTotal)
+	return nil
+}
+
+func (c *call) runCount() error {
+	response, err := c.searchFor(newSearch(true))
+	if err != nil {
+		return err
+	}
+	c.out.open('{')
+	c.out.name("count").integer(response.Count)
+	c.out.shards(&response.Shards)
+	c.out.close('}')
+	return nil
+}
+
+// searchAnswer writes the answer of a search in the order of OpenSearch.
+func (e *encoder) searchAnswer(r *coordinator.Response, trackTotal int64, plainTotal bool) {
+	e.open('{')
+	e.name("took").integer(r.Took.Milliseconds())
+	e.name("timed_out").boolean(r.TimedOut)
+	e.shards(&r.Shards)
+	e.name("hits").open('{')
+	e.total(r, trackTotal, plainTotal)
+	if len(r.Hits) == 0 {
+		e.name("max_score").null()
+	} else {
+		e.name("max_score").double(r.MaxScore)
+	}
+	e.name("hits").open('[')
+	for i := range r.Hits {
+		e.open('{')
+		e.name("_index").text(r.Hits[i].Index)
+		e.name("_id").text(r.Hits[i].ID)
+		e.name("_score").double(r.Hits[i].Score)
+		e.close('}')
+	}
+	e.b = append(e.b, "]}}"...)
+}
+
+// total writes hits.total: exact up to the number that is tracked.
+func (e *encoder) total(r *coordinator.Response, trackTotal int64, plain bool) {
+	if trackTotal == noTotal {
+		return
+	}
+	value, relation := max(r.Total, r.Count), "eq"
+	if value > trackTotal {
+		value, relation = trackTotal, "gte"
+	}
+	if plain {
+		e.name("total").integer(value)
+		return
+	}
+	e.name("total").open('{')
+	e.name("value").integer(value)
+	e.name("relation").text(relation)
+	e.close('}')
+}
+
+func (e *encoder) shards(s *coordinator.ShardSummary) {
+	e.name("_shards").open('{')
+	e.name("total").integer(int64(s.Total))
+	e.name("successful").integer(int64(s.Successful))
+	e.name("skipped").integer(int64(s.Skipped))
+	e.name("failed").integer(int64(s.Failed))
+	if len(s.Failures) > 0 {
+		e.name("failures").array(func() { e.shardFailures(s.Failures) })
+	}
+	e.close('}')
+}
+
+func (e *encoder) shardFailures(failures []coordinator.ShardFailure) {
+	for _, f := range failures {
+		e.object(func() {
+			e.name("shard").integer(int64(f.Shard))
+			e.name("index").text(f.Index)
+			e.name("node").text(f.Node)
+			e.name("reason").object(func() { e.cause(f.Error) })
+		})
+	}
+}
+
+// failSearch writes a failed search: its causes once for each kind and reason,
+// as upstream's grouped, and the status that they agree on.
+func (c *call) failSearch(err *coordinator.SearchError) {
+	c.status = err.Status
+	grouped := groupFailures(err.Failures)
+	c.out.object(func() {
+		c.out.name("error").object(func() {
+			c.out.name("root_cause").array(func() {
+				for _, f := range grouped {
+					c.out.object(func() { c.out.cause(f.Error) })
+				}
+			})
+			c.out.name("type").text(string(coordinator.SearchFailed))
+			c.out.name("reason").text(err.Reason)
+			c.out.name("phase").text(err.Phase)
+			c.out.name("grouped").boolean(true)
+			c.out.name("failed_shards").array(func() { c.out.shardFailures(grouped) })
+		})
+		c.out.name("status").integer(int64(c.status))
+	})
+}
+
+// groupFailures keeps the first failure of each index, kind and reason.
+func groupFailures(failures []coordinator.ShardFailure) []coordinator.ShardFailure {
+	type key struct {
+		index string
+		cluster.Error
+	}
+	seen := map[key]bool{}
+	var grouped []coordinator.ShardFailure
+	for _, f := range failures {
+		if k := (key{f.Index, *f.Error}); !seen[k] {
+			seen[k] = true
+			grouped = append(grouped, f)
+		}
+	}
+	return grouped
+}
