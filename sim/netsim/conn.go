@@ -122,11 +122,11 @@ func (c *conn) showLocked(p []byte) {
 	if len(c.out.sinks) == 0 {
 		return
 	}
-	c.host.net.mu.Unlock()
-	for _, sink := range c.out.sinks {
-		sink(p)
-	}
-	c.host.net.mu.Lock()
+	c.host.net.unlocked(func() {
+		for _, sink := range c.out.sinks {
+			sink(p)
+		}
+	})
 }
 
 // unwritableLocked says why no write can succeed.

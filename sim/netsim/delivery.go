@@ -18,12 +18,11 @@ const (
 	Data                      // bytes of a stream arrived
 	End                       // the end of one direction of a stream arrived
 	Reset                     // a reset arrived
-	Stalled                   // a stream's message was held back by a cut
 )
 
 // String returns the kind in lower case.
 func (k Kind) String() string {
-	names := [...]string{"", "datagram", "dropped", "dialled", "refused", "connected", "data", "end", "reset", "stalled"}
+	names := [...]string{"", "datagram", "dropped", "dialled", "refused", "connected", "data", "end", "reset"}
 	if k == 0 || int(k) >= len(names) {
 		return fmt.Sprintf("kind %d", int(k))
 	}

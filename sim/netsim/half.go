@@ -59,11 +59,17 @@ func (h *half) sendLocked(what Kind, bytes int) {
 	h.ended = h.ended || what == End
 	h.reset = h.reset || what == Reset || what == Refused
 	now := h.net.nowLocked()
-	if what == Data && h.joinLocked(now, bytes) {
+	if what == Data && h.joinsLocked(h.stalled || h.sent == now) {
+		h.tail().bytes += bytes
 		return
 	}
-	h.last = max(now+h.delayLocked(), h.last+1)
+	at := now + h.delayLocked()
 	h.sent = now
+	if what == Data && h.joinsLocked(at <= h.last) {
+		h.tail().bytes += bytes // it would have to wait for the one before
+		return
+	}
+	h.last = max(at, h.last+1)
 	h.items.push(sending{what: what, at: h.last, bytes: bytes})
 	switch {
 	case h.stalled:
@@ -74,19 +80,14 @@ func (h *half) sendLocked(what Kind, bytes int) {
 	}
 }
 
-// joinLocked adds bytes to the last message if that leaves at the same instant,
-// or is held back as well.
-func (h *half) joinLocked(now int64, bytes int) bool {
-	if h.items.len == 0 {
-		return false
-	}
-	last := h.items.at(h.items.len - 1)
-	if last.what != Data || !h.stalled && h.sent != now {
-		return false
-	}
-	last.bytes += bytes
-	return true
+// joinsLocked decides whether bytes travel with the message before them, which
+// saves an event: if they would arrive with it, and it is of bytes too.
+func (h *half) joinsLocked(together bool) bool {
+	return together && h.items.len > 0 && h.tail().what == Data
 }
+
+// tail returns the last message under way.
+func (h *half) tail() *sending { return h.items.at(h.items.len - 1) }
 
 func (h *half) delayLocked() int64 {
 	h.count++
@@ -141,28 +142,26 @@ func (h *half) loseLocked() {
 }
 
 // arriveLocked lets the first item arrive. It is false if the event is not the
-// one that the half waits for.
+// one that the half waits for, or if a cut holds the item back.
 func (h *half) arriveLocked(seq uint64) (Delivery, bool) {
 	if seq != h.seq {
 		return Delivery{}, false
 	}
 	h.seq = 0
-	d := Delivery{
-		From: h.link.from.name, To: h.link.to.name,
-		Port: h.from.stream.port, Stream: h.from.stream.id,
-	}
 	if h.link.cuts > 0 {
 		h.stallLocked()
-		d.Kind = Stalled
-		return d, true
+		return Delivery{}, false
 	}
 	item := h.items.pop()
-	d.Kind, d.Bytes = item.what, item.bytes
 	h.takeLocked(item)
 	if h.items.len > 0 && h.seq == 0 && !h.stalled {
 		h.awaitLocked()
 	}
-	return d, true
+	return Delivery{
+		Kind: item.what, Bytes: item.bytes,
+		From: h.link.from.name, To: h.link.to.name,
+		Port: h.from.stream.port, Stream: h.from.stream.id,
+	}, true
 }
 
 // takeLocked lets an item take effect at the reader's end.

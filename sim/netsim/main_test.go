@@ -1,6 +1,8 @@
 package netsim_test
 
 import (
+	"flag"
+	"os"
 	"testing"
 	"time"
 
@@ -10,7 +12,13 @@ import (
 	"github.com/wlmsim/wlmsim/sim/netsim"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if os.Getenv("WLMSIM_SOAK") == "1" {
+		check(flag.Set("rapid.checks", "20000"))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // inBubble runs f in a bubble with a network that is closed behind it. That
 // nothing is left blocked is part of every test.

@@ -124,8 +124,8 @@ func (n *Network) step() {
 	}
 }
 
-// deliverLocked lets one event take effect. It is false when the event has been
-// overtaken: its connection is gone.
+// deliverLocked lets one event take effect. It is false when nothing arrives:
+// the connection is gone, or a cut holds it back.
 func (n *Network) deliverLocked(e event) (Delivery, bool) {
 	if e.half != nil {
 		return e.half.arriveLocked(e.seq)
@@ -138,9 +138,15 @@ func (n *Network) observeLocked(d Delivery, happened bool) {
 		return
 	}
 	d.At = time.Duration(n.nowLocked())
+	n.unlocked(func() { n.cfg.Observe(d) })
+}
+
+// unlocked calls f without the lock, and has it again even if f panics, so that
+// the panic is what is reported.
+func (n *Network) unlocked(f func()) {
 	n.mu.Unlock()
-	n.cfg.Observe(d)
-	n.mu.Lock()
+	defer n.mu.Lock()
+	f()
 }
 
 // nowLocked returns the nanoseconds since the network was made.

@@ -115,11 +115,12 @@ func (p *PacketConn) showLocked(l *link, port int, b []byte) {
 	if len(n.cfg.Taps) == 0 {
 		return
 	}
-	n.mu.Unlock()
-	for _, tap := range n.cfg.Taps {
-		tap.Datagram(Flow{From: l.from.name, To: l.to.name, FromPort: p.port, ToPort: port}, b)
-	}
-	n.mu.Lock()
+	flow := Flow{From: l.from.name, To: l.to.name, FromPort: p.port, ToPort: port}
+	n.unlocked(func() {
+		for _, tap := range n.cfg.Taps {
+			tap.Datagram(flow, b)
+		}
+	})
 }
 
 // sendLocked lets the link decide what becomes of a datagram.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -485,4 +486,53 @@ func TestItWorksInRealTimeToo(t *testing.T) {
 	must(near.Write([]byte("x")))
 	must(io.ReadFull(far, make([]byte, 1)))
 	check(n.Close())
+}
+
+// heapGrowth returns by how many bytes f grows what is in use.
+func heapGrowth(f func()) int64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
+}
+
+func TestConnectionsThatAreOverLeaveNoMemory(t *testing.T) {
+	const rounds, most = 20_000, 4 << 20 // 20,000 of them would be 28 MB
+	cfg := netsim.Config{DialTimeout: time.Second}
+	inBubble(t, cfg, func(n *netsim.Network) {
+		near, far := connected(n)
+		l := must(n.Host("b").Listen(2))
+		dial := func() (net.Conn, error) { return n.Host("a").Dial(background, "b:2") }
+		require.Less(t, heapGrowth(func() {
+			for range rounds {
+				conn := must(dial())
+				must(conn.Write([]byte("x")))
+				check(must(l.Accept()).Close())
+				check(conn.Close())
+			}
+		}), int64(most), "closed on both ends")
+
+		must(n.Partition([]string{"a"}, []string{"b"}))
+		require.Less(t, heapGrowth(func() {
+			for range rounds {
+				_, err := dial()
+				require.ErrorIs(t, err, syscall.ETIMEDOUT)
+			}
+		}), int64(most), "given up across a cut")
+
+		n.Heal()
+		must(n.PartitionOneWay([]string{"b"}, []string{"a"}))
+		require.Less(t, heapGrowth(func() {
+			for range rounds {
+				_, err := dial()
+				require.ErrorIs(t, err, syscall.ETIMEDOUT)
+				check(must(l.Accept()).Close())
+			}
+		}), int64(most), "given up while the answer is held back")
+		must(near.Write([]byte("x")))
+		must(far.Read(make([]byte, 1)))
+	})
 }
