@@ -45,3 +45,6 @@ func Join(s PrincipalJoin, p Principal) string { return newJoiner(s).join(&p) }
 func Value(s PrincipalJoin, p Principal, by cluster.Attribute) string {
 	return newJoiner(s).value(&p, by)
 }
+
+// MustFit is the ledger's check of what a bucket holds.
+func MustFit(held, limit int) { mustFit(held, limit) }

@@ -6,6 +6,7 @@ import "math/bits"
 const (
 	hashFirst  = 0x243f6a8885a308d3
 	hashSecond = 0x13198a2e03707344
+	hashLast   = 0xa4093822299f31d1
 )
 
 // hash mixes a key, sixteen bytes at a time. It is seeded and not that of
@@ -14,7 +15,8 @@ const (
 func (k *bucketKey) hash(seed uint64) uint64 {
 	first := seed ^ hashFirst
 	h := hashText(first, seed+uint64(len(k.attribute)), k.group) // the attributes' lengths differ
-	return hashText(first, h^hashSecond, k.value)
+	h = hashText(first, h^hashSecond, k.value)
+	return mix(h, hashLast) // one product of a short value leaves its low bits uneven
 }
 
 func mix(a, b uint64) uint64 {
