@@ -13,7 +13,7 @@ import (
 func TestAConfigOutOfBoundsIsRefusedWithAllThatIsWrong(t *testing.T) {
 	_, err := netsim.New(netsim.Config{
 		Link:        netsim.Faults{Latency: netsim.Range{Min: 5, Max: 1}, Loss: 1.5, Duplicate: math.NaN()},
-		Loopback:    netsim.Faults{Reorder: -0.1},
+		Loopback:    netsim.Faults{Latency: netsim.Range{Max: 25 * time.Hour}, Reorder: -0.1},
 		Window:      -1,
 		Queue:       -2,
 		UnderWay:    -3,
@@ -23,7 +23,7 @@ func TestAConfigOutOfBoundsIsRefusedWithAllThatIsWrong(t *testing.T) {
 	})
 	for _, text := range []string{
 		"link: latency 5ns..1ns must not be negative, nor end before it starts",
-		"loss 1.5 is not in 0..1", "duplicate NaN is not in 0..1", "loopback: reorder -0.1 is not in 0..1",
+		"loss 1.5 is not in 0..1", "duplicate NaN is not in 0..1", "loopback: latency 0s..25h0m0s is longer than 24h0m0s", "reorder -0.1 is not in 0..1",
 		"window -1 must be positive", "queue -2", "under way -3", "backlog -4", "dial timeout -5", "retransmit -6",
 	} {
 		require.ErrorContains(t, err, text)

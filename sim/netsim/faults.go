@@ -52,7 +52,7 @@ func (r Range) draw(from *random) int64 {
 // "latency 1ms..5ms, loss 0.1".
 type Faults struct {
 	// Latency is the time from sending to arrival. The zero Range means the
-	// network's own; to be nearly without, say 1ns.
+	// network's own; to be nearly without, say 1ns. At most 24h.
 	Latency Range
 	// Loss is the share of datagrams that never arrive, and of a stream's
 	// messages that must be sent again; in [0, 1].
@@ -90,9 +90,15 @@ func (f Faults) shares() []share {
 	return []share{{"loss", f.Loss}, {"duplicate", f.Duplicate}, {"reorder", f.Reorder}}
 }
 
+// maxLatency keeps sums of latencies far from the end of time.
+const maxLatency = 24 * time.Hour
+
 // check reports every value out of its bounds.
 func (f Faults) check() error {
 	errs := []error{f.Latency.check("latency")}
+	if f.Latency.Max > maxLatency {
+		errs = append(errs, fmt.Errorf("latency %s is longer than %s", f.Latency, maxLatency))
+	}
 	for _, share := range f.shares() {
 		if !(share.of >= 0 && share.of <= 1) { // NaN is out of bounds too
 			errs = append(errs, fmt.Errorf("%s %g is not in 0..1", share.name, share.of))

@@ -112,9 +112,6 @@ func (h *half) stallLocked() {
 // resumeLocked sends again what was held back; it all arrives in one burst.
 func (h *half) resumeLocked() {
 	h.stalled = false
-	if h.items.len == 0 {
-		return
-	}
 	at := h.net.nowLocked() + h.delayLocked()
 	for i := range h.items.len {
 		item := h.items.at(i)

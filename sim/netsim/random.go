@@ -13,11 +13,8 @@ func (r *random) next() uint64 {
 	return scramble(r.state)
 }
 
-// upTo draws a number in [0, most], evenly.
+// upTo draws a number in [0, most], evenly; most is below 2^64-1.
 func (r *random) upTo(most uint64) uint64 {
-	if most == ^uint64(0) {
-		return r.next()
-	}
 	high, _ := bits.Mul64(r.next(), most+1)
 	return high
 }

@@ -32,9 +32,6 @@ func (r *ring[T]) pop() T {
 
 // append puts all of v behind what is there.
 func (r *ring[T]) append(v []T) {
-	if len(v) == 0 {
-		return
-	}
 	r.grow(len(v))
 	end := (r.first + r.len) & (len(r.array) - 1)
 	n := copy(r.array[end:], v)
@@ -44,9 +41,6 @@ func (r *ring[T]) append(v []T) {
 
 // copyTo copies the first elements into v.
 func (r *ring[T]) copyTo(v []T) {
-	if len(v) == 0 {
-		return
-	}
 	n := copy(v, r.array[r.first:])
 	copy(v[n:], r.array)
 }
