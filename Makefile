@@ -1,0 +1,34 @@
+# The commands of the project. Each works from a fresh clone with Go and make.
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: all build test soak race vet lint check demo bench fuzz
+
+all: build
+
+build: ## builds bin/wlmsim and bin/demo
+	$(GO) build -o bin/ ./cmd/...
+
+test: ## runs all tests, with reduced counts, in under five minutes
+	$(GO) test ./...
+
+soak: ## runs all tests with the full counts
+	WLMSIM_SOAK=1 $(GO) test -timeout 120m ./...
+
+race: ## runs all tests under the race detector
+	$(GO) test -race ./...
+
+vet:
+	$(GO) vet ./...
+	test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+
+lint:
+	$(GO) run $(STATICCHECK) ./...
+
+check: vet lint test race demo ## what has to pass before a change lands
+
+demo: build ## three live nodes throttle 30 searches; exit 0 only if exactly 15 are refused
+	bin/demo bin/wlmsim
+
+bench: ## prints the figures of docs/performance.md
+	$(GO) test -run '^$$' -bench . -benchmem ./...

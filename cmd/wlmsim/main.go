@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	return execute(streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, os.Args[1:])
+}
+
+// streams are where a command reads and writes: results go to out, narration
+// and progress to err.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// execute runs the command line and returns its exit code. The first interrupt
+// stops the command cleanly, the second ends the process at once.
+func execute(s streams, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // from here on the next signal has its default effect
+	root := newRoot(s)
+	root.SetArgs(args)
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(s.err, "wlmsim:", err)
+	}
+	return exitCode(err)
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "wlmsim",
+		Short: "Clusters of simulated search nodes that throttle like OpenSearch's workload management",
+		Long: `wlmsim runs clusters of simulated search nodes whose coordinators throttle searches
+as OpenSearch's workload management (WLM) does: a permit for each group, user or
+role, or an answer 429.
+
+Every flag has a twin in the environment: --data-dir is WLMSIM_DATA_DIR.
+Exit codes: 0 all held, 1 something broke, 2 bad usage or a bad file, 3 undecided
+or could not run, 130 interrupted.`,
+		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return fromEnvironment(c.Flags(), os.LookupEnv) },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newUp(s), newNode(s), newVersion(s))
+	for _, c := range root.Commands() {
+		if c.Args == nil {
+			c.Args = cobra.NoArgs
+		}
+		args := c.Args
+		c.Args = func(c *cobra.Command, given []string) error {
+			if err := args(c, given); err != nil {
+				return usageError{fmt.Errorf("%w; see wlmsim %s --help", err, c.Name())}
+			}
+			return nil
+		}
+	}
+	return root
+}
+
+// fromEnvironment sets every flag that was not given from its twin in the
+// environment.
+func fromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var first error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "WLMSIM_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, there := lookup(name)
+		if !there || f.Changed || f.Name == "help" || first != nil {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			first = usageError{fmt.Errorf("environment variable %s: %w", name, err)}
+		}
+	})
+	return first
+}

@@ -1,0 +1,104 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/wire"
+)
+
+// handle answers one message of another node.
+func (n *Node) handle(ctx context.Context, from string, message []byte) ([]byte, error) {
+	select {
+	case <-n.started:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if len(message) == 0 {
+		return nil, fmt.Errorf("an empty message from %s", from)
+	}
+	k, body := kind(message[0]), message[1:]
+	switch k {
+	case kindSearch:
+		return seal(n.handleSearch(ctx, from, body)), nil
+	case kindApplied:
+		return seal(nil, n.handleApplied(from, body)), nil
+	case kindStats:
+		return seal(n.handleStats(body)), nil
+	case kindPropose, kindGroups, kindCommit, kindMembers, kindLeave:
+		return seal(n.handleAsLeader(ctx, k, body)), nil
+	}
+	return nil, fmt.Errorf("message kind %q from %s is unknown to node %s; it was sent by a newer one", byte(k), from, n.config.Name)
+}
+
+func (n *Node) handleSearch(ctx context.Context, from string, body []byte) ([]byte, error) {
+	request, err := wire.DecodeSearchRequest(body)
+	if err != nil {
+		return nil, cluster.Errorf(cluster.Parsing, "%v", err)
+	}
+	answer, err := n.data.Search(ctx, from, request)
+	if err != nil {
+		return nil, err
+	}
+	return answer.AppendTo(nil), nil
+}
+
+func (n *Node) handleApplied(from string, body []byte) error {
+	var m appliedMessage
+	if err := json.Unmarshal(body, &m); err != nil {
+		return fmt.Errorf("decode applied version: %w", err)
+	}
+	if n.acks.applied(from, m) {
+		n.membersChanged.fire()
+	}
+	return nil
+}
+
+func (n *Node) handleStats(body []byte) ([]byte, error) {
+	var r statsRequest
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, cluster.Errorf(cluster.Parsing, "decode stats request: %v", err)
+	}
+	groups, err := n.throttle.Stats(r.Groups)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(statsAnswer{groups})
+}
+
+// handleAsLeader answers what only the leader knows. A node that does not lead
+// refuses, so that the sender, who now knows that nothing happened, may look
+// for another leader.
+func (n *Node) handleAsLeader(ctx context.Context, k kind, body []byte) ([]byte, error) {
+	switch k {
+	case kindPropose:
+		command, err := cluster.DecodeCommand(body)
+		if err != nil {
+			return nil, cluster.Errorf(cluster.Parsing, "%v", err)
+		}
+		answer, err := n.lead(ctx, command)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(answer)
+	case kindGroups:
+		groups, err := n.leaderGroups(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(groups)
+	case kindCommit:
+		index, err := n.leaderCommit(ctx)
+		return strconv.AppendUint(nil, index, 10), err
+	case kindMembers:
+		if !n.replica.IsLeader() {
+			return nil, n.notLeader()
+		}
+		return json.Marshal(n.acks.versions())
+	default:
+		return nil, n.takeOut(ctx, string(body))
+	}
+}

@@ -1,0 +1,37 @@
+package node
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+)
+
+// idLength is the length of OpenSearch's random ids: 16 bytes in URL-safe
+// base64 without padding.
+const idLength = 22
+
+// ids makes random ids from a seed, so that a run with one seed names things
+// the same every time.
+type ids struct {
+	mu     sync.Mutex
+	source *rand.ChaCha8
+}
+
+func newIDs(seed uint64) *ids {
+	var key [32]byte
+	binary.BigEndian.PutUint64(key[:], seed)
+	return &ids{source: rand.NewChaCha8(key)}
+}
+
+func (i *ids) next() string {
+	var raw [16]byte
+	i.mu.Lock()
+	_, _ = i.source.Read(raw[:]) // never fails
+	i.mu.Unlock()
+	return base64.RawURLEncoding.EncodeToString(raw[:])
+}
+
+// NewID returns an id as nodes make them: 22 URL-safe characters drawn from
+// seed. Worlds use it for the ids of their nodes.
+func NewID(seed uint64) string { return newIDs(seed).next() }

@@ -1,0 +1,75 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/gossip"
+	"github.com/wlmsim/wlmsim/coordinator/rest"
+	"github.com/wlmsim/wlmsim/wlm"
+)
+
+// Status implements [rest.Cluster]: what the node knows of the cluster.
+func (n *Node) Status() rest.Status {
+	leader, _, _ := n.replica.Leader()
+	s := rest.Status{
+		Node: n.config.Name, ID: n.config.ID, Version: n.State().Version(), RulesVersion: n.coordinator.RulesVersion(),
+		Leader: leader, Ready: n.ready.Load(),
+		PendingTasks: int(n.pending.Load()),
+	}
+	versions := n.appliedVersions(n.ctx)
+	for _, m := range n.gossip.Members() {
+		s.Members = append(s.Members, rest.Member{
+			Name: m.Name, ID: m.ID, Address: m.Address, HTTP: m.HTTP, Raft: m.Raft, Roles: rolesOf(m.Roles),
+			AppliedVersion: versions[m.Name], Alive: m.Alive,
+		})
+	}
+	return s
+}
+
+// NodeStats implements [rest.Cluster]: it asks nodes for their counters, all
+// at once. Nodes that cannot answer are failures, in order of their names.
+func (n *Node) NodeStats(ctx context.Context, nodes, groups []string) ([]rest.NodeStats, []rest.NodeFailure) {
+	var targets []gossip.Member
+	for _, m := range n.gossip.Members() {
+		if len(nodes) == 0 && m.Alive || slices.Contains(nodes, m.Name) || slices.Contains(nodes, m.ID) {
+			targets = append(targets, m)
+		}
+	}
+	answers := make([][]wlm.GroupStats, len(targets))
+	errs := make([]error, len(targets))
+	var asked sync.WaitGroup
+	for i, m := range targets {
+		asked.Go(func() { answers[i], errs[i] = n.statsOf(ctx, m.Name, groups) })
+	}
+	asked.Wait()
+	var stats []rest.NodeStats
+	var failures []rest.NodeFailure
+	for i, m := range targets {
+		if errs[i] != nil {
+			failures = append(failures, rest.NodeFailure{Node: m.Name, ID: m.ID, Err: refusalOf(errs[i])})
+			continue
+		}
+		stats = append(stats, rest.NodeStats{Node: m.Name, ID: m.ID, Groups: answers[i]})
+	}
+	return stats, failures
+}
+
+func (n *Node) statsOf(ctx context.Context, name string, groups []string) ([]wlm.GroupStats, error) {
+	if name == n.config.Name {
+		return n.throttle.Stats(groups)
+	}
+	body, err := json.Marshal(statsRequest{groups})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := n.gossip.Request(ctx, name, append([]byte{byte(kindStats)}, body...))
+	if err != nil {
+		return nil, cluster.Errorf(cluster.IllegalState, "node [%s] did not answer: %v", name, err)
+	}
+	a, err := openJSON[statsAnswer](answer)
+	return a.Groups, err
+}
