@@ -62,7 +62,7 @@ type Status struct {
 	Version      uint64 // published here
 	RulesVersion uint64 // of the state that this node's view of the rules is from
 	Leader       string // name; "" if none is known
-	Ready        bool   // the node has caught up since its start
+	Ready        bool   // the node has caught up since its start; once true it stays so
 	Members      []Member
 	PendingTasks int // commands proposed here that have no answer yet
 }

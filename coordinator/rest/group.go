@@ -57,7 +57,9 @@ func (g *groupBody) member(f *fields, name string) (err error) {
 		g.named = true
 		g.name, err = f.text()
 	case "resiliency_mode":
-		g.mode, err = f.text()
+		if g.mode, err = f.text(); err == nil && g.mode == "" {
+			err = cluster.Errorf(cluster.IllegalArgument, "Invalid value for WorkloadGroupMode: ''")
+		}
 	case "resource_limits":
 		return g.readLimits(f)
 	default:
@@ -133,9 +135,9 @@ func readAttribute(f *fields, patch *cluster.ThrottlingPatch) error {
 	if err != nil {
 		return err
 	}
-	patch.Attribute = cluster.Give(cluster.Attribute(text))
-	t := cluster.Throttling{Attribute: cluster.Attribute(text)}
-	if !slices.Contains([]cluster.Attribute{cluster.ByGroup, cluster.ByUsername, cluster.ByRole}, t.Attribute) || text == "" {
+	attribute := cluster.Attribute(text)
+	patch.Attribute = cluster.Give(attribute)
+	if attribute != cluster.ByGroup && attribute != cluster.ByUsername && attribute != cluster.ByRole {
 		return cluster.Errorf(cluster.IllegalArgument, "throttling.attribute must be one of [group, username, role] but was '%s'", shorten(text))
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/wlmsim/wlmsim/cluster"
@@ -57,7 +58,9 @@ type Handler struct {
 	root    branch
 	routes  []*route
 	metrics http.Handler
-	buffers sync.Pool // of *[]byte: encoded answers
+
+	caughtUp atomic.Bool // the node was Ready once
+	buffers  sync.Pool   // of *[]byte: encoded answers
 }
 
 // New returns the API over a node, or everything that is wrong with the
@@ -239,7 +242,7 @@ func (c *call) duration(name string, absent time.Duration) (time.Duration, error
 func parseTime(name, value string) (time.Duration, error) {
 	d, err := cluster.ParseTime(value)
 	if err != nil {
-		return 0, cluster.Errorf(cluster.IllegalArgument, "%s", strings.ReplaceAll(err.Error(), "%key", name))
+		return 0, cluster.Errorf(cluster.IllegalArgument, "failed to parse [%s] as a time value: %v", name, err)
 	}
 	return d, nil
 }
@@ -325,9 +328,13 @@ func (c *call) write() {
 	}
 }
 
-// ready refuses what a node must not answer before it has caught up.
+// ready refuses what a node must not answer before it has caught up. A node
+// that has will not be asked again.
 func (c *call) ready() error {
-	if !c.config.Cluster.Status().Ready {
+	if !c.caughtUp.Load() && c.config.Cluster.Status().Ready {
+		c.caughtUp.Store(true)
+	}
+	if !c.caughtUp.Load() {
 		return cluster.Errorf(cluster.ClusterBlock, "blocked by: [SERVICE_UNAVAILABLE/1/state not recovered / initialized];")
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/wlmsim/wlmsim/cluster/probe"
 )
 
-// parseFilter reads the body of PUT /_wlmsim/holds/{step}; an empty one holds
-// every arrival.
+// parseFilter reads the body of PUT and DELETE of /_wlmsim/holds/{step}; an
+// empty one matches every arrival.
 func parseFilter(data []byte) (probe.Filter, error) {
 	filter := probe.Filter{}
 	if len(data) == 0 {
@@ -77,12 +77,27 @@ func (c *call) hold() error {
 	return nil
 }
 
+// release ends all holds of a step, or with a filter the one that has it.
 func (c *call) release() error {
 	step, err := c.step()
 	if err != nil {
 		return err
 	}
-	if !c.config.Holds.Release(step) {
+	data, err := c.body()
+	if err != nil {
+		return err
+	}
+	filter, err := parseFilter(data)
+	if err != nil {
+		return err
+	}
+	released := false
+	if len(data) == 0 {
+		released = c.config.Holds.Release(step)
+	} else {
+		released = c.config.Holds.ReleaseOne(step, filter)
+	}
+	if !released {
 		return notHeld(step)
 	}
 	c.out.object(func() { c.out.name("acknowledged").boolean(true) })

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -100,7 +101,11 @@ func (s *searchBody) member(f *fields, name string) (err error) {
 	if err := f.skip(); err != nil {
 		return err
 	}
-	return cluster.Errorf(cluster.Parsing, "Unknown key for a %s in [%s]: the simulated shards know query, from, size, timeout, track_total_hits, _source and ext", kind, shorten(name))
+	known := "query, from, size, timeout, track_total_hits, _source and ext"
+	if s.count {
+		known = "query and ext"
+	}
+	return cluster.Errorf(cluster.Parsing, "Unknown key for a %s in [%s]: the simulated shards know %s", kind, shorten(name), known)
 }
 
 // query reads a query: an object with one clause. It is not evaluated; equal
@@ -287,7 +292,7 @@ func (s *searchBody) otherParams(c *call) (err error) {
 	return err
 }
 
-// search reads the request and has it run; the answer is the caller's to
+// searchFor reads the request and has it run; the answer is the caller's to
 // write.
 func (c *call) searchFor(s *searchBody) (*coordinator.Response, error) {
 	c.search = true
@@ -318,6 +323,9 @@ func (c *call) searchFor(s *searchBody) (*coordinator.Response, error) {
 		ctx = wlm.WithPrincipal(ctx, c.sender)
 	}
 	response, err := c.config.Searcher.Search(ctx, s.request)
+	if rejection, ok := errors.AsType[*wlm.Rejection](err); ok {
+		c.group = rejection.Group
+	}
 	if err != nil {
 		return nil, err
 	}
