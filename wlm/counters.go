@@ -50,23 +50,20 @@ func (r *safeRegistry) end()                               {}
 // errOverlap is what a read under counters: plain meets during a write.
 var errOverlap = errors.New("the map of counters was read during a write")
 
-// plainRegistry numbers the begins and ends of writes, so that a read can tell
-// whether it overlapped one: then it fails.
+// plainRegistry fails every read while a write is open.
 type plainRegistry struct {
 	*safeRegistry
-	writes atomic.Uint64 // odd while a write is open
+	open atomic.Bool
 }
 
-func (r *plainRegistry) begin() { r.writes.Add(1) }
-func (r *plainRegistry) end()   { r.writes.Add(1) }
+func (r *plainRegistry) begin() { r.open.Store(true) }
+func (r *plainRegistry) end()   { r.open.Store(false) }
 
 func (r *plainRegistry) all() (map[string]*counters, error) {
-	before := r.writes.Load()
-	found := *r.current.Load()
-	if before%2 == 1 || r.writes.Load() != before {
+	if r.open.Load() {
 		return nil, errOverlap
 	}
-	return found, nil
+	return r.safeRegistry.all()
 }
 
 // fallback says whose counters a rejection is counted on when its group, id,

@@ -1,6 +1,7 @@
 package wlm_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -132,6 +133,24 @@ func TestLimitChangesHoldAtOnce(t *testing.T) {
 		require.Equal(t, "permit", got)
 		require.Equal(t, []wlm.GroupPermits{{Group: "g", Buckets: 1, Held: 3}}, th.Permits())
 	}
+}
+
+// TestAStoredGroupInTheDefaultsPlaceIsNotThrottled: no command makes such a
+// group, but a snapshot may hold one.
+func TestAStoredGroupInTheDefaultsPlaceIsNotThrottled(t *testing.T) {
+	var snapshot bytes.Buffer
+	require.NoError(t, cluster.EncodeState(&snapshot, enabled(t, group("g", cluster.ByGroup, 1))))
+	s, err := cluster.DecodeState(strings.NewReader(strings.Replace(snapshot.String(), `"_id":"g"`, `"_id":"`+cluster.DefaultGroupID+`"`, 1)))
+	require.NoError(t, err)
+	require.NotNil(t, s.Group(cluster.DefaultGroupID))
+	th := throttle(t, wlm.Config{}, s)
+	for range 2 {
+		got, _ := admit(t, th, context.Background(), s, cluster.DefaultGroupID)
+		require.Equal(t, "no permit", got)
+	}
+	all, err := th.Stats(nil)
+	require.NoError(t, err)
+	require.Equal(t, []wlm.GroupStats{{ID: cluster.DefaultGroupID}}, all)
 }
 
 // TestStoredFaultsAreWarnedAboutOnceAndNotThrottled is the throttle's part of

@@ -29,13 +29,16 @@ func (p *Permit) ReleaseBehindItsBack() {
 	mustFit(held, math.MaxInt)
 }
 
-// Slots counts the slots of all tables, which is what an idle ledger keeps.
-func (t *Throttle) Slots() (slots, spares int) {
+// Footprint counts what the ledger keeps: buckets in its tables, whether they
+// hold permits or not, slots of all tables, and spare buckets.
+func (t *Throttle) Footprint() (buckets, slots, spares int) {
 	for i := range t.ledger.shards {
-		slots += len(t.ledger.shards[i].slots)
-		spares += t.ledger.shards[i].spare
+		s := &t.ledger.shards[i]
+		buckets += s.used
+		slots += len(s.slots)
+		spares += s.spare
 	}
-	return slots, spares
+	return buckets, slots, spares
 }
 
 // Join returns the text of a principal's tokens.

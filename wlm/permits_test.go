@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -171,6 +172,8 @@ func TestRollbackMayRefuseOneTooMany(t *testing.T) {
 	for range 2 {
 		require.ErrorAs(t, <-errs, new(*wlm.Rejection))
 	}
+	buckets, _, _ := th.Footprint()
+	require.Zero(t, buckets)
 	require.EqualValues(t, 2, stats(t, th, "g").Throttled)
 	require.NoError(t, th.Admit(context.Background(), s, "g", "", new(wlm.Permit)), "nothing of them is left")
 }
@@ -264,7 +267,8 @@ func TestADrainingBucketComesBack(t *testing.T) {
 }
 
 // TestPastUsersLeaveNothing is case C20 at the throttle: 200,000 users, 64 at a
-// time, then 10,000 that are refused; then 20,000 at once.
+// time, then 10,000 that are refused; then 20,000 at once; then 64 whose names
+// have a megabyte each.
 func TestPastUsersLeaveNothing(t *testing.T) {
 	s := enabled(t, group("g", cluster.ByUsername, 1))
 	th := throttle(t, wlm.Config{}, s)
@@ -291,10 +295,17 @@ func TestPastUsersLeaveNothing(t *testing.T) {
 		require.True(t, many[i].Release())
 	}
 	require.Empty(t, th.Permits())
-	slots, spares := th.Slots()
+	buckets, slots, spares := th.Footprint()
+	require.Zero(t, buckets)
 	require.LessOrEqual(t, slots, 64*8, "tables shrink")
 	require.LessOrEqual(t, spares, 64*16)
 	many = nil
+	for i := range 64 {
+		require.NoError(t, th.Admit(user(strings.Repeat("x", 1<<20)+fmt.Sprint(i)), s, "g", "", &window[i]))
+	}
+	for i := range window {
+		require.True(t, window[i].Release())
+	}
 	require.Less(t, int64(heap())-int64(before), int64(1<<20))
 	all, err := th.Stats(nil)
 	require.NoError(t, err)

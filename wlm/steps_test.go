@@ -94,6 +94,13 @@ func TestTheHashOfABucketFollowsTheSeed(t *testing.T) {
 	}
 	require.Equal(t, hash(7), hash(7))
 	require.NotEqual(t, hash(7), hash(8))
+
+	th, err := wlm.New(wlm.Config{Seed: 7})
+	require.NoError(t, err)
+	var byUser, byRole wlm.Permit
+	require.True(t, th.Acquire("g", cluster.ByUsername, "alice", 1, &byUser))
+	require.True(t, th.Acquire("g", cluster.ByRole, "alice", 1, &byRole))
+	require.NotEqual(t, byUser.Bucket(), byRole.Bucket())
 }
 
 // TestHashesSpread: of many likely keys few share a shard's slot; a broken hash
