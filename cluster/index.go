@@ -58,6 +58,7 @@ const (
 	Exponential Distribution = "exponential" // with Mean
 	LogNormal   Distribution = "lognormal"   // with the quantiles P50 and P99
 	Uniform     Distribution = "uniform"     // between Min and Max
+	Pareto      Distribution = "pareto"      // from Min on, with the shape Alpha
 )
 
 // ServiceTime says how long one shard works on one search. Fields that the
@@ -69,6 +70,7 @@ type ServiceTime struct {
 	P99          time.Duration `json:"p99,omitempty"`
 	Min          time.Duration `json:"min,omitempty"`
 	Max          time.Duration `json:"max,omitempty"`
+	Alpha        float64       `json:"alpha,omitempty"` // the smaller, the heavier the tail
 }
 
 // MaxServiceTime bounds every part of a service time.
@@ -94,8 +96,13 @@ func (t ServiceTime) Check() error {
 			return fmt.Errorf("a uniform service time needs min <= max but min was %v and max was %v", t.Min, t.Max)
 		}
 		return nil
+	case Pareto:
+		if t.Min <= 0 || !(t.Alpha > 1) {
+			return fmt.Errorf("a pareto service time needs min over 0s and alpha over 1, so that it has a mean, but min was %v and alpha was %v", t.Min, t.Alpha)
+		}
+		return nil
 	}
-	return fmt.Errorf("service time distribution %q is unknown: one of constant, exponential, lognormal, uniform", t.Distribution)
+	return fmt.Errorf("service time distribution %q is unknown: one of constant, exponential, lognormal, uniform, pareto", t.Distribution)
 }
 
 // checkIndexName holds OpenSearch's rules for names of indices.

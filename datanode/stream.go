@@ -61,6 +61,8 @@ func draw(t cluster.ServiceTime, s stream) time.Duration {
 		return bounded(float64(t.P50) * math.Exp(sigma*s.normal()))
 	case cluster.Uniform:
 		return bounded(float64(t.Min) + s.unit()*float64(t.Max-t.Min))
+	case cluster.Pareto:
+		return bounded(float64(t.Min) * math.Pow(s.unit(), -1/t.Alpha))
 	}
 	return 0
 }
