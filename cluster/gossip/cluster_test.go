@@ -132,9 +132,28 @@ func bubble(t *testing.T, f func(t *testing.T, net *fabric)) {
 	})
 }
 
-// startLive starts a node on loopback sockets.
-func startLive(t testing.TB, name string, adjust func(*gossip.Config)) (*gossip.Gossip, string) {
+// liveNode is a node on loopback sockets.
+type liveNode struct {
+	*gossip.Gossip
+	changes chan struct{} // holds one
+}
+
+// awaitMembers waits until a node knows so many.
+func (n *liveNode) awaitMembers(t testing.TB, count int) {
 	t.Helper()
+	limit := time.After(20 * time.Second)
+	for len(n.Members()) < count {
+		select {
+		case <-n.changes:
+		case <-limit:
+			require.FailNow(t, "the nodes did not find each other", "%v", n.Members())
+		}
+	}
+}
+
+func startLive(t testing.TB, name string, adjust func(*gossip.Config)) (*liveNode, string) {
+	t.Helper()
+	n := &liveNode{changes: make(chan struct{}, 1)}
 	l, p := listenLoopback(t)
 	var d net.Dialer
 	cfg := gossip.Config{
@@ -143,6 +162,12 @@ func startLive(t testing.TB, name string, adjust func(*gossip.Config)) (*gossip.
 			return d.DialContext(ctx, "tcp", address)
 		}},
 		Handler: echo,
+		OnChange: func() {
+			select {
+			case n.changes <- struct{}{}:
+			default:
+			}
+		},
 		Timings: gossip.Timings{ProbeInterval: 100 * time.Millisecond, ProbeTimeout: 50 * time.Millisecond, GossipInterval: 20 * time.Millisecond},
 	}
 	if adjust != nil {
@@ -150,7 +175,8 @@ func startLive(t testing.TB, name string, adjust func(*gossip.Config)) (*gossip.
 	}
 	g, err := gossip.Start(cfg)
 	require.NoError(t, err)
-	return g, cfg.Self.Address
+	n.Gossip = g
+	return n, cfg.Self.Address
 }
 
 // listenLoopback finds a port that is free for streams and datagrams.

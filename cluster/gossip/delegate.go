@@ -56,8 +56,8 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 		d.g.cfg.Log.Warn("gossip: another life of this node", "address", p.address)
 	case rival != nil:
 		d.g.spawn(func() { d.g.resolve(rival, p) })
-	case d.g.joining.Load() == 0:
-		d.g.settled.Store(true) // somebody has joined us
+	default:
+		d.g.met()
 	}
 }
 

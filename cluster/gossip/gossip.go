@@ -29,7 +29,6 @@ type Gossip struct {
 	change chan struct{} // holds one: the view has changed
 	owed   chan struct{} // holds one: a call waits
 
-	joining atomic.Int32  // joins of ours under way
 	settled atomic.Bool   // this node is part of a cluster: its name is its own
 	refused chan struct{} // closed when the name is found taken
 
@@ -38,8 +37,9 @@ type Gossip struct {
 	left    bool
 	running sync.WaitGroup
 	leaving sync.WaitGroup
-	seeds   []string // addresses given to Join and never reached
-	taken   error    // why refused is closed
+	seeds   []string       // addresses given to Join and never reached
+	taken   error          // why refused is closed
+	visits  map[string]int // joins of ours under way, by address
 }
 
 // Start opens a node that knows nobody yet. It owns cfg.Network from here on, also when it returns an error.
@@ -57,7 +57,7 @@ func Start(cfg Config) (*Gossip, error) {
 		cfg: cfg, life: life(self.Name, address, cfg.Life),
 		calls: calls{open: make(map[uint64]*call)}, slots: slots{most: cfg.Bounds.Handled},
 		ready: make(chan struct{}), refused: make(chan struct{}),
-		change: make(chan struct{}, 1), owed: make(chan struct{}, 1),
+		visits: make(map[string]int), change: make(chan struct{}, 1), owed: make(chan struct{}, 1),
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.view = newView(g.ctx, self, func() { signal(g.change) })

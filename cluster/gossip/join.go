@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -15,9 +17,9 @@ import (
 const maxDials = 8
 
 // Join meets the nodes at these addresses, "host:port" each (this node's own is left out), and returns how many it met.
-// Names are looked up in the DNS; in a bubble give numbers. Meeting one is enough to join, but give every address that
-// is known. Addresses that were not met are tried again every Timings.Rejoin. An error means that none was met, or
-// ErrNameTaken, or that ctx ended first.
+// Host names are looked up, so in a bubble give numbers. Meeting one is enough to join, but give every address that is
+// known, as the others advertise it: only there can ErrNameTaken be found out. Addresses that were not met are tried again
+// every Timings.Rejoin. An error means that none was met, or ErrNameTaken, or that ctx ended first.
 func (g *Gossip) Join(ctx context.Context, addresses []string) (int, error) {
 	addresses = g.worthMeeting(addresses)
 	if err := g.remember(addresses); err != nil {
@@ -55,8 +57,6 @@ func (g *Gossip) worthMeeting(addresses []string) []string {
 
 // meet dials the addresses, a few at a time.
 func (g *Gossip) meet(ctx context.Context, addresses []string) (int, error) {
-	g.joining.Add(1)
-	defer g.joining.Add(-1)
 	errs := make([]error, len(addresses))
 	var wait sync.WaitGroup
 	gate := make(chan struct{}, maxDials)
@@ -65,7 +65,7 @@ func (g *Gossip) meet(ctx context.Context, addresses []string) (int, error) {
 		wait.Go(func() {
 			defer func() { <-gate }()
 			if errs[i] = errors.Join(ctx.Err(), g.ctx.Err()); errs[i] == nil {
-				_, errs[i] = g.list.Join([]string{address})
+				errs[i] = g.meetOne(address)
 			}
 			if errs[i] == nil {
 				g.reached(address)
@@ -87,6 +87,69 @@ func (g *Gossip) meet(ctx context.Context, addresses []string) (int, error) {
 		return met, nil
 	}
 	return 0, errors.Join(errs...)
+}
+
+// meetOne exchanges views with one address, or with the first that answers of those that a host name stands for.
+func (g *Gossip) meetOne(address string) error {
+	numbers, err := g.resolveHost(address)
+	if err != nil {
+		return err
+	}
+	for _, number := range numbers {
+		g.visit(number, 1)
+		_, err = g.list.Join([]string{number})
+		g.visit(number, -1)
+		if err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// resolveHost looks a host name up, here rather than in memberlist, which asks name servers on its own.
+func (g *Gossip) resolveHost(address string) ([]string, error) {
+	if _, err := netip.ParseAddrPort(address); err == nil {
+		return []string{address}, nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("gossip: address %q, want host:port", address)
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(g.ctx, "ip", host)
+	if err != nil {
+		return nil, fmt.Errorf("gossip: look up %q: %w", host, err)
+	}
+	var numbers []string
+	for _, ip := range ips {
+		numbers = append(numbers, net.JoinHostPort(ip.Unmap().String(), port))
+	}
+	return numbers, nil
+}
+
+// visit notes where joins of ours are under way.
+func (g *Gossip) visit(address string, by int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.visits[address] += by; g.visits[address] == 0 {
+		delete(g.visits, address)
+	}
+}
+
+// met takes in that there is another member. Unless a join of ours may have brought it, somebody has joined this node, so
+// its name is its own.
+func (g *Gossip) met() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.visits) == 0 {
+		g.settled.Store(true)
+	}
+}
+
+// visiting reports whether a join of ours at one of these nodes is under way.
+func (g *Gossip) visiting(nodes []*memberlist.Node) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(nodes, func(n *memberlist.Node) bool { return g.visits[n.Address()] > 0 })
 }
 
 // remember notes seeds, unless there can be no join any more.
@@ -209,9 +272,10 @@ func (g *Gossip) answers(p *peer) bool {
 }
 
 // admit looks for this node's own name in what a node it joins knows, before anything of it is taken in. If a life of that
-// name at another address answers, this node must not join.
+// name at another address answers, this node must not join. The same call comes when others join this node; that they know
+// such a life, or are one, is no reason to yield to it.
 func (g *Gossip) admit(nodes []*memberlist.Node) error {
-	if g.joining.Load() == 0 || g.settled.Load() {
+	if g.settled.Load() || !g.visiting(nodes) {
 		return nil
 	}
 	for _, n := range nodes {

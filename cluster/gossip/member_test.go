@@ -213,6 +213,34 @@ func TestSecondLiveNodeOfANameIsRefused(t *testing.T) {
 	})
 }
 
+// C31, when the only node that can tell is the first of the name itself, and it still looks for others.
+func TestLoneNodeDoesNotYieldToASecondOfItsName(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fabric) {
+		m1 := f.start(t, "m1", "10.0.0.1:7946", nil)
+		f.host("10.0.0.5:7946")
+		f.partition(isolate("10.0.0.5:7946")) // dials to it hang
+		seeking := make(chan error, 1)
+		go func() {
+			_, err := m1.Join(context.Background(), []string{"10.0.0.5:7946"})
+			seeking <- err
+		}()
+		synctest.Wait()
+		impostor := f.start(t, "m1", "10.0.0.9:7946", nil)
+		_, err := impostor.Join(t.Context(), []string{m1.address})
+		require.ErrorIs(t, err, gossip.ErrNameTaken)
+		closeAll(t, impostor)
+		require.NotErrorIs(t, <-seeking, gossip.ErrNameTaken)
+
+		m2 := f.start(t, "m2", "10.0.0.2:7946", nil)
+		defer closeAll(t, m1, m2)
+		_, err = m2.Join(t.Context(), []string{m1.address})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"m1", "m2"}, m1.living())
+		require.Equal(t, m1.address, m2.addressOf("m1"))
+	})
+}
+
 func TestRestartAtTheSameAddressFailsWhatWaitedForTheEarlierLife(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fabric) {
 		m1, m2, m3 := f.trio(t, blocking)

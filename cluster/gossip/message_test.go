@@ -35,7 +35,7 @@ func soak() int {
 // On real sockets: every answer belongs to its request, whoever asks whom, self included.
 func TestAnswersBelongToTheirRequests(t *testing.T) {
 	names := []string{"m1", "m2", "m3"}
-	var nodes []*gossip.Gossip
+	var nodes []*liveNode
 	var addresses []string
 	for _, name := range names {
 		g, address := startLive(t, name, func(c *gossip.Config) {
@@ -53,7 +53,9 @@ func TestAnswersBelongToTheirRequests(t *testing.T) {
 		}
 		nodes, addresses = append(nodes, g), append(addresses, address)
 	}
-	awaitLive(t, nodes)
+	for _, g := range nodes {
+		g.awaitMembers(t, len(nodes))
+	}
 
 	var wait sync.WaitGroup
 	for i, from := range nodes {
@@ -83,24 +85,6 @@ func TestAnswersBelongToTheirRequests(t *testing.T) {
 	wait.Wait()
 }
 
-// awaitLive waits until all know all.
-func awaitLive(t testing.TB, nodes []*gossip.Gossip) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for _, g := range nodes {
-		for len(g.Members()) < len(nodes) {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				require.FailNow(t, "the nodes did not find each other", "%v", g.Members())
-			}
-		}
-	}
-}
-
 // On real sockets: a killed process is noticed by the requests that wait for it.
 func TestLiveNodeThatIsKilledFailsWaitingRequests(t *testing.T) {
 	started := make(chan struct{})
@@ -116,7 +100,7 @@ func TestLiveNodeThatIsKilledFailsWaitingRequests(t *testing.T) {
 	})
 	_, err := m2.Join(t.Context(), []string{a1})
 	require.NoError(t, err)
-	awaitLive(t, []*gossip.Gossip{m1, m2})
+	m1.awaitMembers(t, 2)
 	outcome := make(chan error)
 	go func() {
 		_, err := m1.Request(context.Background(), "m2", nil)
@@ -448,7 +432,7 @@ func BenchmarkRequest64(b *testing.B) {
 		defer func() { require.NoError(b, errors.Join(m1.Close(), m2.Close())) }()
 		_, err := m2.Join(context.Background(), []string{a1})
 		require.NoError(b, err)
-		awaitLive(b, []*gossip.Gossip{m1, m2})
+		m1.awaitMembers(b, 2)
 		inFlight64(b, func(body []byte) error {
 			_, err := m1.Request(context.Background(), "m2", body)
 			return err
