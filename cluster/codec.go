@@ -4,8 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
+	"unicode/utf8"
 )
 
 // Format is the version of the texts that this package writes: commands in the
@@ -48,11 +52,56 @@ func KindName(c Command) string { return c.kind() }
 // EncodeCommand writes a command as the log and the messages between nodes
 // carry it.
 func EncodeCommand(c Command) ([]byte, error) {
-	body, err := json.Marshal(c)
+	text, err := encode(c.kind(), c)
 	if err != nil {
 		return nil, fmt.Errorf("encode command %s: %w", c.kind(), err)
 	}
-	return json.Marshal(envelope{Format, c.kind(), body})
+	return text, nil
+}
+
+// encode refuses what JSON would change silently, text that is not UTF-8, and
+// what it cannot write, a number that is not finite.
+func encode(kind string, body any) ([]byte, error) {
+	if err := checkText(reflect.ValueOf(body)); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(envelope{Format, kind, text})
+}
+
+func checkText(v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.String:
+		if !utf8.ValidString(v.String()) {
+			return fmt.Errorf("text %q is not UTF-8", v.String())
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return checkText(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if err := checkText(v.Field(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := checkText(v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			if err := firstOf(checkText(entries.Key()), checkText(entries.Value())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // DecodeCommand reads what [EncodeCommand] wrote. A format, a kind or a field
@@ -76,14 +125,19 @@ func DecodeCommand(data []byte) (Command, error) {
 	return c, nil
 }
 
+// decodeStrict reads one JSON value that is not null; [Apply] and the rest
+// rely on a body having been there.
 func decodeStrict(data []byte, v any) error {
+	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
+		return errors.New("the value is null")
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		return err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("text after the end of the value")
+		return errors.New("text follows the end of the value")
 	}
 	return nil
 }
@@ -113,13 +167,12 @@ func EncodeState(w io.Writer, s *State) error {
 	out := bufio.NewWriter(w)
 	records := 0
 	write := func(kind string, body any) error {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return fmt.Errorf("encode state, %s: %w", kind, err)
+		line, err := encode(kind, body)
+		if err == nil && len(line) >= MaxRecord {
+			err = fmt.Errorf("%d bytes are over the bound of %d", len(line), MaxRecord)
 		}
-		line, err := json.Marshal(envelope{Format, kind, text})
 		if err != nil {
-			return fmt.Errorf("encode state, %s: %w", kind, err)
+			return fmt.Errorf("encode state, record %d, %s: %w", records+1, kind, err)
 		}
 		records++
 		_, err = out.Write(append(line, '\n'))
@@ -147,40 +200,48 @@ func writeAll[T any](write func(string, any) error, kind string, entries []*T) e
 const MaxRecord = 16 << 20
 
 // DecodeState reads what [EncodeState] wrote, to the end of r. An unknown
-// format, kind or field, a missing end, or entries out of order are errors.
+// format, kind or field, a record that is missing or out of order, two groups
+// of one name, and text after the end are errors.
 func DecodeState(r io.Reader) (*State, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, MaxRecord)
-	s, records, ended := &State{}, 0, false
+	s, records, last := &State{}, 0, ""
 	for lines.Scan() {
-		if ended {
-			return nil, fmt.Errorf("decode state: a record follows the end")
-		}
-		var err error
-		if ended, err = s.readRecord(lines.Bytes(), records); err != nil {
+		kind, err := s.readRecord(lines.Bytes(), records, last)
+		if err != nil {
 			return nil, fmt.Errorf("decode state, record %d: %w", records+1, err)
 		}
 		records++
+		last = kind
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("decode state after record %d: %w", records, err)
 	}
-	if !ended {
+	if last != recordEnd {
 		return nil, fmt.Errorf("decode state: cut off after record %d", records)
 	}
-	return s.settled(), nil
+	s.setSettings(s.settings)
+	s.setGroups(s.groups)
+	for _, g := range s.groups {
+		if other := s.GroupNamed(g.Name); other != g {
+			return nil, fmt.Errorf("decode state: groups %q and %q are both named %q", other.ID, g.ID, g.Name)
+		}
+	}
+	return s, nil
 }
 
-func (s *State) readRecord(line []byte, before int) (ended bool, err error) {
+// readRecord reads the record that follows before others, of which the one
+// before was of kind last.
+func (s *State) readRecord(line []byte, before int, last string) (kind string, err error) {
 	var e envelope
 	if err := decodeStrict(line, &e); err != nil {
-		return false, err
+		return "", err
 	}
 	if e.Format != Format {
-		return false, fmt.Errorf("format %d is unknown, this program knows %d", e.Format, Format)
+		return "", fmt.Errorf("format %d is unknown, this program knows %d", e.Format, Format)
 	}
-	if (e.Kind == recordHead) != (before == 0) {
-		return false, fmt.Errorf("a state begins with one record of kind %q, but this is %q", recordHead, e.Kind)
+	if err := checkOrder(last, e.Kind); err != nil {
+		return "", err
 	}
 	switch e.Kind {
 	case recordHead:
@@ -188,7 +249,6 @@ func (s *State) readRecord(line []byte, before int) (ended bool, err error) {
 		err = decodeStrict(e.Body, &h)
 		s.version = h.Version
 	case recordSettings:
-		s.settings = Settings{}
 		err = decodeStrict(e.Body, &s.settings)
 	case recordGroup:
 		s.groups, err = readEntry(e.Body, s.groups, groupKey)
@@ -203,11 +263,26 @@ func (s *State) readRecord(line []byte, before int) (ended bool, err error) {
 		if err = decodeStrict(e.Body, &counted); err == nil && counted.Records != before {
 			err = fmt.Errorf("the end counts %d records but %d came", counted.Records, before)
 		}
-		return true, err
-	default:
-		err = fmt.Errorf("kind %q is unknown to this program; it was written by a newer one", e.Kind)
 	}
-	return false, err
+	return e.Kind, err
+}
+
+// recordOrder is the order of records. The head, the settings and the end come
+// once each; the others as often as there are entries.
+var recordOrder = []string{recordHead, recordSettings, recordGroup, recordRule, recordIndex, recordNode, recordEnd}
+
+// checkOrder says why a record must not follow one of kind last; "" is the
+// start.
+func checkOrder(last, kind string) error {
+	was, is := slices.Index(recordOrder, last), slices.Index(recordOrder, kind)
+	once := kind == recordHead || kind == recordSettings || kind == recordEnd
+	switch {
+	case is < 0:
+		return fmt.Errorf("kind %q is unknown to this program; it was written by a newer one", kind)
+	case is < was, is == was && once, is > was+1 && was < slices.Index(recordOrder, recordSettings):
+		return fmt.Errorf("a record of kind %q must not follow one of kind %q", kind, last)
+	}
+	return nil
 }
 
 func readEntry[T any](body []byte, entries []*T, keyOf func(*T) string) ([]*T, error) {

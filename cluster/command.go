@@ -1,8 +1,6 @@
 package cluster
 
-import (
-	"slices"
-)
+import "slices"
 
 // Command is one change of the state, stamped with ids and times by the node
 // that took the request. The concrete types are in this file.
@@ -87,33 +85,20 @@ type RemoveNode struct {
 	Name string `json:"name"`
 }
 
-// Apply returns the state after a command, or why it is refused; then the
-// caller keeps s. See promise 1.
+// Apply returns the state after a command that is not nil, or why it is
+// refused; then the caller keeps s. The two states share what did not change,
+// and neither shares memory with the command. See promise 1.
 func Apply(s *State, c Command) (*State, error) {
 	draft := *s
 	if err := c.apply(&draft); err != nil {
 		return nil, err
 	}
 	draft.version++
-	return draft.settled(), nil
+	return &draft, nil
 }
 
 // Validate implements [Command].
-func (c *CreateGroup) Validate() error {
-	g := &c.Group
-	if g.ResourceLimits == nil {
-		return Errorf(NullPointer, "WorkloadGroup.resourceLimits can't be null")
-	}
-	if len(g.ResourceLimits) == 0 {
-		return Errorf(IllegalArgument, "WorkloadGroup.resourceLimits should at least have 1 resource limit")
-	}
-	set := map[string]*string{}
-	for key, value := range g.Settings {
-		set[key] = &value
-	}
-	return firstOf(checkName(g.Name), checkMode(g.ResiliencyMode), checkLimits(g.ResourceLimits),
-		SettingsPatch{Set: set}.check(), g.Throttling.Check())
-}
+func (c *CreateGroup) Validate() error { return firstOf(c.Group.checks()...) }
 
 func (c *CreateGroup) apply(s *State) error {
 	g := c.Group.clone()
@@ -129,7 +114,7 @@ func (c *CreateGroup) apply(s *State) error {
 	if err := s.checkSum(g); err != nil {
 		return err
 	}
-	s.groups = with(s.groups, g, groupKey)
+	s.setGroups(with(s.groups, g, groupKey))
 	return nil
 }
 
@@ -140,7 +125,7 @@ func (c *UpdateGroup) Validate() error {
 			return err
 		}
 	}
-	return firstOf(checkLimits(c.ResourceLimits), c.Settings.check())
+	return firstOf(checkLimits(c.ResourceLimits), c.Settings.check(), c.Throttling.check())
 }
 
 func (c *UpdateGroup) apply(s *State) error {
@@ -167,7 +152,7 @@ func (c *UpdateGroup) apply(s *State) error {
 	if err := s.checkSum(&Group{Name: g.Name, ResourceLimits: c.ResourceLimits}); err != nil {
 		return err
 	}
-	s.groups = with(s.groups, g, groupKey)
+	s.setGroups(with(s.groups, g, groupKey))
 	return nil
 }
 
@@ -179,7 +164,7 @@ func (c *DeleteGroup) apply(s *State) error {
 	if g == nil {
 		return noGroup(c.Name)
 	}
-	s.groups = without(s.groups, g.ID, groupKey)
+	s.setGroups(without(s.groups, g.ID, groupKey))
 	return nil
 }
 
@@ -187,9 +172,13 @@ func (c *DeleteGroup) apply(s *State) error {
 // refused by the API, not here: a new cluster is given them by this command.
 func (c *PutSettings) Validate() error { return c.SettingsChange.Validate(false) }
 
-func (c *PutSettings) apply(s *State) (err error) {
-	s.settings, err = s.settings.merge(c.SettingsChange)
-	return err
+func (c *PutSettings) apply(s *State) error {
+	next, err := s.settings.merge(c.SettingsChange)
+	if err != nil {
+		return err
+	}
+	s.setSettings(next)
+	return nil
 }
 
 // Validate implements [Command].
@@ -202,8 +191,7 @@ func (c *CreateRule) apply(s *State) error {
 	if s.Rule(c.Rule.ID) != nil {
 		return Errorf(IllegalArgument, "Rule with ID %s already exists.", c.Rule.ID)
 	}
-	r := c.Rule
-	return s.putRule(&r)
+	return s.putRule(c.Rule.clone())
 }
 
 // Validate implements [Command].
@@ -226,7 +214,7 @@ func (c *UpdateRule) apply(s *State) error {
 	if old == nil {
 		return noRule(c.ID)
 	}
-	r := *old
+	r := old.clone()
 	r.UpdatedAt = c.UpdatedAt
 	if c.Description != "" {
 		r.Description = c.Description
@@ -235,15 +223,15 @@ func (c *UpdateRule) apply(s *State) error {
 		r.WorkloadGroup = c.WorkloadGroup
 	}
 	if c.IndexPatterns != nil {
-		r.IndexPatterns = c.IndexPatterns
+		r.IndexPatterns = slices.Clone(c.IndexPatterns)
 	}
 	if c.Usernames != nil {
-		r.Usernames = c.Usernames
+		r.Usernames = slices.Clone(c.Usernames)
 	}
 	if c.Roles != nil {
-		r.Roles = c.Roles
+		r.Roles = slices.Clone(c.Roles)
 	}
-	return s.putRule(&r)
+	return s.putRule(r)
 }
 
 // putRule stores a rule whose group exists and whose requirements no other

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 )
@@ -26,7 +27,7 @@ type Changes struct {
 // made again under its name has two ids and so is removed and added.
 func Diff(old, next *State) Changes {
 	return Changes{
-		Settings: !reflect.DeepEqual(old.settings, next.settings),
+		Settings: !maps.Equal(old.settings.Persistent, next.settings.Persistent) || !maps.Equal(old.settings.Transient, next.settings.Transient),
 		Groups:   diff(old.groups, next.groups, groupKey),
 		Rules:    diff(old.rules, next.rules, ruleKey),
 		Indices:  diff(old.indices, next.indices, indexKey),

@@ -16,7 +16,9 @@
 //     is wrong with it, so that a node can warn and leave it unthrottled.
 //  3. What [EncodeCommand] and [EncodeState] write, [DecodeCommand] and
 //     [DecodeState] read back to an equal value; an unknown kind, field or
-//     format, or a cut-off text, is an error and never a guess.
+//     format, or a cut-off text, is an error and never a guess. The Encode
+//     functions refuse what JSON cannot carry, text that is not UTF-8 and
+//     numbers that are not finite; nothing that was decoded holds any.
 //  4. [Diff] of two states lists every group, rule, index and node that was
 //     added, removed or changed, sorted, and nothing else.
 //

@@ -3,7 +3,6 @@ package cluster
 import (
 	"maps"
 	"slices"
-	"strings"
 	"unicode/utf16"
 )
 
@@ -63,12 +62,21 @@ type Group struct {
 // holds a new one to. A group with faults in its throttling is never throttled.
 func (g *Group) Faults() []string {
 	var faults []string
-	for _, err := range []error{checkName(g.Name), checkMode(g.ResiliencyMode), checkLimits(g.ResourceLimits), g.Throttling.Check()} {
+	for _, err := range g.checks() {
 		if err != nil {
 			faults = append(faults, err.Error())
 		}
 	}
 	return faults
+}
+
+// checks holds a group to every rule that looks at it alone, in the order in
+// which a client hears of them; nil where a rule is kept.
+func (g *Group) checks() []error {
+	return []error{
+		checkGiven(g.ResourceLimits), checkName(g.Name), checkMode(g.ResiliencyMode), checkLimits(g.ResourceLimits),
+		checkGroupSettings(g.Settings), g.Throttling.Check(),
+	}
 }
 
 func (g *Group) clone() *Group {
@@ -83,32 +91,65 @@ func (t *Throttling) clone() *Throttling {
 	if t == nil {
 		return nil
 	}
-	c := Throttling{Attribute: t.Attribute}
-	if t.NodeLimit != nil {
-		limit := *t.NodeLimit
-		c.NodeLimit = &limit
+	return &Throttling{Attribute: t.Attribute, NodeLimit: cloneOf(t.NodeLimit)}
+}
+
+func cloneOf[T any](p *T) *T {
+	if p == nil {
+		return nil
 	}
-	return &c
+	v := *p
+	return &v
 }
 
 // Check returns why a group must not be throttled by t, with the message of
 // OpenSearch (generation G0 and G2), or nil. A nil t is valid: no throttling.
 func (t *Throttling) Check() error {
-	switch {
-	case t == nil:
+	if t == nil {
 		return nil
-	case t.Attribute != "" && !slices.Contains([]Attribute{ByGroup, ByUsername, ByRole}, t.Attribute):
-		return Errorf(IllegalArgument, "throttling.attribute must be one of [group, username, role] but was '%s'", t.Attribute)
-	case t.NodeLimit != nil && *t.NodeLimit < 0:
-		return Errorf(IllegalArgument, "throttling.node_limit must be non-negative but was %d", *t.NodeLimit)
-	case t.NodeLimit != nil && *t.NodeLimit > MaxNodeLimit:
-		return Errorf(IllegalArgument, "throttling.node_limit must not exceed %d but was %d", MaxNodeLimit, *t.NodeLimit)
-	case t.NodeLimit != nil && t.Attribute == "":
-		return Errorf(IllegalArgument, "throttling.attribute is required when a throttle limit is set")
-	case t.NodeLimit == nil:
+	}
+	if t.Attribute != "" {
+		if err := checkAttribute(t.Attribute); err != nil {
+			return err
+		}
+	}
+	if t.NodeLimit == nil {
 		return Errorf(IllegalArgument, "throttling.node_limit is required when throttling.attribute is set; set throttling as null to disable throttling instead")
-	case *t.NodeLimit == 0:
+	}
+	if err := checkNodeLimit(*t.NodeLimit); err != nil {
+		return err
+	}
+	if t.Attribute == "" {
+		return Errorf(IllegalArgument, "throttling.attribute is required when a throttle limit is set")
+	}
+	return nil
+}
+
+func checkAttribute(a Attribute) error {
+	if a != ByGroup && a != ByUsername && a != ByRole {
+		return Errorf(IllegalArgument, "throttling.attribute must be one of [group, username, role] but was '%s'", a)
+	}
+	return nil
+}
+
+func checkNodeLimit(limit int64) error {
+	switch {
+	case limit < 0:
+		return Errorf(IllegalArgument, "throttling.node_limit must be non-negative but was %d", limit)
+	case limit > MaxNodeLimit:
+		return Errorf(IllegalArgument, "throttling.node_limit must not exceed %d but was %d", MaxNodeLimit, limit)
+	case limit == 0:
 		return Errorf(IllegalArgument, "Effective throttle ceiling is 0 (node_limit=0); this would reject all requests. Set node_limit to a positive value, or set throttling as null to disable throttling")
+	}
+	return nil
+}
+
+func checkGiven(limits map[string]float64) error {
+	if limits == nil {
+		return Errorf(NullPointer, "WorkloadGroup.resourceLimits can't be null")
+	}
+	if len(limits) == 0 {
+		return Errorf(IllegalArgument, "WorkloadGroup.resourceLimits should at least have 1 resource limit")
 	}
 	return nil
 }
@@ -122,6 +163,9 @@ func checkName(name string) error {
 }
 
 func checkMode(m ResiliencyMode) error {
+	if m == "" {
+		return Errorf(NullPointer, "WorkloadGroup.resiliencyMode can't be null")
+	}
 	if m != Soft && m != Enforced && m != Monitor {
 		return Errorf(IllegalArgument, "Invalid value for WorkloadGroupMode: %s", m)
 	}
@@ -200,12 +244,25 @@ func (p ThrottlingPatch) Merge(t *Throttling) *Throttling {
 		}
 	}
 	if p.NodeLimit.Given {
-		merged.NodeLimit = p.NodeLimit.Value
+		merged.NodeLimit = cloneOf(p.NodeLimit.Value)
 	}
 	if *merged == (Throttling{}) {
 		return nil
 	}
 	return merged
+}
+
+// check refuses values that no group may have, whatever it had before.
+func (p ThrottlingPatch) check() error {
+	if p.Attribute.Value != nil {
+		if err := checkAttribute(*p.Attribute.Value); err != nil {
+			return err
+		}
+	}
+	if p.NodeLimit.Value != nil {
+		return checkNodeLimit(*p.NodeLimit.Value)
+	}
+	return nil
 }
 
 // SettingsPatch is the settings part of an update: Clear removes all, a nil
@@ -239,8 +296,9 @@ func mergeText(old map[string]string, set map[string]*string) map[string]string 
 	return merged
 }
 
-// groupSettings are the keys that a group's settings may have (OpenSearch 3.7).
-var groupSettings = map[string]func(string) error{
+// groupSettings are the keys that a group's settings may have (OpenSearch
+// 3.7). It is not changed.
+var groupSettings = map[string]check{
 	"search.default_search_timeout":        checkTime,
 	"search.cancel_after_time_interval":    checkTime,
 	"search.max_concurrent_shard_requests": atLeast(1),
@@ -249,16 +307,34 @@ var groupSettings = map[string]func(string) error{
 	"override_request_values":              checkBool,
 }
 
+func checkGroupSettings(settings map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		if err := checkGroupSetting(key, settings[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkGroupSetting(key, value string) error {
+	refuses, known := groupSettings[key]
+	if !known {
+		return Errorf(IllegalArgument, "Unknown workload group setting: %s; one of %v", key, slices.Sorted(maps.Keys(groupSettings)))
+	}
+	if err := refuses(key, value); err != nil {
+		return Errorf(IllegalArgument, "Invalid value '%s' for %s: %s", value, key, err)
+	}
+	return nil
+}
+
 func (p SettingsPatch) check() error {
 	for _, key := range slices.Sorted(maps.Keys(p.Set)) {
-		check, known := groupSettings[key]
-		if !known {
-			return Errorf(IllegalArgument, "Unknown workload group setting: %s; one of %v", key, slices.Sorted(maps.Keys(groupSettings)))
+		value := p.Set[key]
+		if value == nil { // removing a key that is not known harms nobody
+			continue
 		}
-		if value := p.Set[key]; value != nil {
-			if err := check(*value); err != nil {
-				return Errorf(IllegalArgument, "Invalid value '%s' for %s: %s", *value, key, strings.ReplaceAll(err.Error(), "%key", key))
-			}
+		if err := checkGroupSetting(key, *value); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (r *Rule) Check() error {
 		return Errorf(Validation, "Rule should have at least 1 attribute requirement")
 	}
 	for _, a := range r.attributes() {
-		if err := checkAttribute(a.name, a.values); err != nil {
+		if err := checkValues(a.name, a.values); err != nil {
 			return err
 		}
 	}
@@ -58,7 +58,7 @@ func (r *Rule) attributes() []attribute {
 	return []attribute{{attributeIndex, r.IndexPatterns}, {attributeUsername, r.Usernames}, {attributeRole, r.Roles}}
 }
 
-func checkAttribute(name string, values []string) error {
+func checkValues(name string, values []string) error {
 	if values != nil && len(values) == 0 {
 		return Errorf(Validation, "Attribute values for %s cannot be empty.", name)
 	}
@@ -74,14 +74,24 @@ func checkAttribute(name string, values []string) error {
 }
 
 // sameRequirements says whether two rules ask for the same attributes, in any
-// order of their values.
+// order of their values. It allocates nothing: a create asks every rule.
 func (r *Rule) sameRequirements(other *Rule) bool {
-	mine, theirs := r.attributes(), other.attributes()
-	for i := range mine {
-		a, b := slices.Sorted(slices.Values(mine[i].values)), slices.Sorted(slices.Values(theirs[i].values))
-		if !slices.Equal(slices.Compact(a), slices.Compact(b)) {
+	return sameSet(r.IndexPatterns, other.IndexPatterns) && sameSet(r.Usernames, other.Usernames) && sameSet(r.Roles, other.Roles)
+}
+
+func sameSet(a, b []string) bool { return within(a, b) && within(b, a) }
+
+func within(a, b []string) bool {
+	for _, v := range a {
+		if !slices.Contains(b, v) {
 			return false
 		}
 	}
 	return true
+}
+
+func (r *Rule) clone() *Rule {
+	c := *r
+	c.IndexPatterns, c.Usernames, c.Roles = slices.Clone(r.IndexPatterns), slices.Clone(r.Usernames), slices.Clone(r.Roles)
+	return &c
 }

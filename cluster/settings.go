@@ -43,26 +43,30 @@ const (
 type Setting struct {
 	Default string
 	Dynamic bool // may be changed by PUT _cluster/settings on a running cluster
-	check   func(string) error
+	check   check
 }
 
+// check returns why a key must not have a value, or nil.
+type check func(key, value string) error
+
 // KnownSettings returns every key that a cluster's settings may have.
-func KnownSettings() map[string]Setting {
-	return map[string]Setting{
-		SettingMode:                {string(MonitorOnly), true, checkClusterMode},
-		SettingDuressStreak:        {"3", true, atLeast(3)},
-		SettingEnforcementInterval: {"1000", true, atLeast(1000)},
-		SettingCPURejection:        {"0.8", true, below(SettingCPURejection, defaultNodeRejectionLimit)},
-		SettingMemoryRejection:     {"0.8", true, below(SettingMemoryRejection, defaultNodeRejectionLimit)},
-		SettingCPUCancellation:     {"0.9", true, below(SettingCPUCancellation, defaultNodeCancellationLimit)},
-		SettingMemoryCancellation:  {"0.9", true, below(SettingMemoryCancellation, defaultNodeCancellationLimit)},
-		SettingMaxGroups:           {"100", true, checkMaxGroups},
-		SettingRuleRefresh:         {"5000", false, atLeast(1000)},
-		SettingMaxRules:            {"10000", true, atLeast(10)},
-		SettingPublishTimeout:      {"30s", false, checkTime},
-		SettingSearchTimeout:       {"-1", true, checkTime},
-		SettingAllowPartialResults: {"true", true, checkBool},
-	}
+func KnownSettings() map[string]Setting { return maps.Clone(knownSettings) }
+
+// knownSettings is not changed.
+var knownSettings = map[string]Setting{
+	SettingMode:                {string(MonitorOnly), true, checkClusterMode},
+	SettingDuressStreak:        {"3", true, atLeast(3)},
+	SettingEnforcementInterval: {"1000", true, atLeast(1000)},
+	SettingCPURejection:        {"0.8", true, below(defaultNodeRejectionLimit)},
+	SettingMemoryRejection:     {"0.8", true, below(defaultNodeRejectionLimit)},
+	SettingCPUCancellation:     {"0.9", true, below(defaultNodeCancellationLimit)},
+	SettingMemoryCancellation:  {"0.9", true, below(defaultNodeCancellationLimit)},
+	SettingMaxGroups:           {"100", true, checkMaxGroups},
+	SettingRuleRefresh:         {"5000", false, atLeast(1000)},
+	SettingMaxRules:            {"10000", true, atLeast(10)},
+	SettingPublishTimeout:      {"30s", false, checkTime},
+	SettingSearchTimeout:       {"-1", true, checkTime},
+	SettingAllowPartialResults: {"true", true, checkBool},
 }
 
 // Settings are the cluster's settings. A transient value covers a persistent
@@ -80,7 +84,7 @@ func (s Settings) Get(key string) string {
 	if v, ok := s.Persistent[key]; ok {
 		return v
 	}
-	return KnownSettings()[key].Default
+	return knownSettings[key].Default
 }
 
 // SettingsChange is what PUT _cluster/settings asks for: a nil value takes a
@@ -90,16 +94,18 @@ type SettingsChange struct {
 	Transient  map[string]*string `json:"transient,omitzero"`
 }
 
+// Empty says whether nothing is asked for.
+func (c SettingsChange) Empty() bool { return len(c.Persistent)+len(c.Transient) == 0 }
+
 // Validate refuses unknown keys and values out of bounds. With onlyDynamic it
 // refuses keys that a running cluster cannot change as well.
 func (c SettingsChange) Validate(onlyDynamic bool) error {
-	known := KnownSettings()
 	for _, part := range []struct {
 		name string
 		set  map[string]*string
 	}{{"persistent", c.Persistent}, {"transient", c.Transient}} {
 		for _, key := range slices.Sorted(maps.Keys(part.set)) {
-			setting, ok := known[key]
+			setting, ok := knownSettings[key]
 			switch value := part.set[key]; {
 			case !ok:
 				return Errorf(IllegalArgument, "%s setting [%s], not recognized", part.name, key)
@@ -107,8 +113,8 @@ func (c SettingsChange) Validate(onlyDynamic bool) error {
 				return Errorf(IllegalArgument, "%s setting [%s], not dynamically updateable", part.name, key)
 			case value == nil:
 			default:
-				if err := setting.check(*value); err != nil {
-					return Errorf(IllegalArgument, "%s", strings.ReplaceAll(err.Error(), "%key", key))
+				if err := setting.check(key, *value); err != nil {
+					return Errorf(IllegalArgument, "%s", err)
 				}
 			}
 		}
@@ -128,7 +134,7 @@ func (s Settings) merge(c SettingsChange) (Settings, error) {
 	return next, nil
 }
 
-func checkClusterMode(v string) error {
+func checkClusterMode(_, v string) error {
 	switch Mode(v) {
 	case Disabled, Enabled, MonitorOnly:
 		return nil
@@ -136,28 +142,28 @@ func checkClusterMode(v string) error {
 	return fmt.Errorf("Invalid value for WlmMode: %s", v) //nolint:staticcheck // OpenSearch's own words
 }
 
-func checkMaxGroups(v string) error {
+func checkMaxGroups(key, v string) error {
 	if n, err := strconv.Atoi(v); err != nil || n < 1 || n > 100 {
-		return fmt.Errorf("%s should be in range [1-100].", SettingMaxGroups) //nolint:staticcheck // OpenSearch's own words
+		return fmt.Errorf("%s should be in range [1-100].", key) //nolint:staticcheck // OpenSearch's own words
 	}
 	return nil
 }
 
-func atLeast(least int64) func(string) error {
-	return func(v string) error {
+func atLeast(least int64) check {
+	return func(key, v string) error {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil {
-			return fmt.Errorf("failed to parse value [%s] for setting [%%key]", v)
+			return fmt.Errorf("failed to parse value [%s] for setting [%s]", v, key)
 		}
 		if n < least {
-			return fmt.Errorf("failed to parse value [%s] for setting [%%key] must be >= %d", v, least)
+			return fmt.Errorf("failed to parse value [%s] for setting [%s] must be >= %d", v, key, least)
 		}
 		return nil
 	}
 }
 
-func below(key string, most float64) func(string) error {
-	return func(v string) error {
+func below(most float64) check {
+	return func(key, v string) error {
 		f, err := strconv.ParseFloat(v, 64)
 		if err != nil || !(f >= 0) {
 			return fmt.Errorf("failed to parse value [%s] for setting [%s]", v, key)
@@ -169,20 +175,23 @@ func below(key string, most float64) func(string) error {
 	}
 }
 
-func checkBool(v string) error {
+func checkBool(_, v string) error {
 	if v != "true" && v != "false" {
 		return fmt.Errorf("failed to parse value [%s] as only [true] or [false] are allowed", v)
 	}
 	return nil
 }
 
-func checkTime(v string) error {
-	_, err := ParseTime(v)
-	return err
+func checkTime(key, v string) error {
+	if _, err := ParseTime(v); err != nil {
+		return fmt.Errorf("failed to parse setting [%s] with value [%s] as a time value: %w", key, v, err)
+	}
+	return nil
 }
 
 // ParseTime reads OpenSearch's time values: a whole number with a unit of
-// nanos, micros, ms, s, m, h or d, or -1 (no limit, returned as -1) or 0.
+// nanos, micros, ms, s, m, h or d, or -1 (no limit, returned as -1) or 0. The
+// greatest value is 2^62 nanoseconds, 146 years.
 func ParseTime(v string) (time.Duration, error) {
 	switch v {
 	case "-1":
@@ -204,7 +213,7 @@ func ParseTime(v string) (time.Duration, error) {
 		}
 		return time.Duration(n) * unit.length, nil
 	}
-	return 0, fmt.Errorf("failed to parse setting [%%key] with value [%s] as a time value: unit is missing or unrecognized (nanos, micros, ms, s, m, h, d)", v)
+	return 0, fmt.Errorf("[%s] is not -1, 0, or a whole number with a unit (nanos, micros, ms, s, m, h, d)", v)
 }
 
 // resolved are the settings that the node reads on every search, worked out
@@ -230,8 +239,8 @@ func (s Settings) resolve() resolved {
 // valid returns the value in force, or the default where a stored value is
 // one that no client may write.
 func (s Settings) valid(key string) string {
-	setting, value := KnownSettings()[key], s.Get(key)
-	if setting.check(value) != nil {
+	setting, value := knownSettings[key], s.Get(key)
+	if setting.check(key, value) != nil {
 		return setting.Default
 	}
 	return value

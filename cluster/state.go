@@ -18,22 +18,29 @@ type State struct {
 
 	resolved resolved
 	byID     map[string]*Group
-	byName   map[string]*Group
 }
 
 // Empty returns the state before any command: version 0 and all defaults.
-func Empty() *State { return (&State{}).settled() }
-
-// settled works out what is derived from the fields and returns s.
-func (s *State) settled() *State {
-	s.resolved = s.settings.resolve()
-	s.byID = make(map[string]*Group, len(s.groups))
-	s.byName = make(map[string]*Group, len(s.groups))
-	for _, g := range s.groups {
-		s.byID[g.ID] = g
-		s.byName[g.Name] = g
-	}
+func Empty() *State {
+	s := &State{}
+	s.setSettings(Settings{})
+	s.setGroups(nil)
 	return s
+}
+
+// setSettings and setGroups change a draft together with what is derived.
+
+func (s *State) setSettings(settings Settings) {
+	s.settings = settings
+	s.resolved = settings.resolve()
+}
+
+func (s *State) setGroups(groups []*Group) {
+	s.groups = groups
+	s.byID = make(map[string]*Group, len(groups))
+	for _, g := range groups {
+		s.byID[g.ID] = g
+	}
 }
 
 // Version counts the commands that changed the state.
@@ -49,8 +56,16 @@ func (s *State) Groups() []*Group { return s.groups }
 // Group returns the group of an id, or nil.
 func (s *State) Group(id string) *Group { return s.byID[id] }
 
-// GroupNamed returns the group of a name, or nil.
-func (s *State) GroupNamed(name string) *Group { return s.byName[name] }
+// GroupNamed returns the group of a name, or nil. It looks through all groups;
+// a search asks by id.
+func (s *State) GroupNamed(name string) *Group {
+	for _, g := range s.groups {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
 
 // Rules returns all rules, sorted by id. The slice is shared.
 func (s *State) Rules() []*Rule { return s.rules }

@@ -102,6 +102,26 @@ func (d *decoder) count(least int) int {
 	return int(n)
 }
 
+// prealloc bounds the entries for which memory is taken before they are read.
+const prealloc = 1024
+
+// list reads a counted list whose entries are at least least bytes long; an
+// empty one is nil.
+func list[T any](d *decoder, least int, read func() T) []T {
+	n := d.count(least)
+	if n == 0 {
+		return nil
+	}
+	entries := make([]T, 0, min(n, prealloc))
+	for range n {
+		entries = append(entries, read())
+		if d.err != nil {
+			return nil
+		}
+	}
+	return entries
+}
+
 func (d *decoder) text() string {
 	n := d.unsigned()
 	if n > uint64(len(d.rest)) {

@@ -82,13 +82,9 @@ func DecodeSearchRequest(data []byte) (*SearchRequest, error) {
 	d := decoder{rest: data, whole: len(data)}
 	d.expectFormat()
 	r := &SearchRequest{}
-	for range d.count(2) {
-		r.Headers = append(r.Headers, Header{d.text(), d.text()})
-	}
+	r.Headers = list(&d, 2, func() Header { return Header{d.text(), d.text()} })
 	r.Search, r.Group = d.text(), d.text()
-	for range d.count(2) {
-		r.Shards = append(r.Shards, d.shard())
-	}
+	r.Shards = list(&d, 2, d.shard)
 	if query := d.text(); query != "" {
 		r.Query = []byte(query)
 	}
@@ -127,13 +123,7 @@ func (a *SearchAnswer) AppendTo(b []byte) []byte {
 func DecodeSearchAnswer(data []byte) (*SearchAnswer, error) {
 	d := decoder{rest: data, whole: len(data)}
 	d.expectFormat()
-	a := &SearchAnswer{}
-	if n := d.count(3); n > 0 {
-		a.Shards = make([]ShardAnswer, 0, n)
-		for range n {
-			a.Shards = append(a.Shards, d.shardAnswer())
-		}
-	}
+	a := &SearchAnswer{Shards: list(&d, 5, d.shardAnswer)}
 	return a, d.finish("search answer")
 }
 
@@ -149,12 +139,7 @@ func (d *decoder) shardAnswer() ShardAnswer {
 		return s
 	}
 	s.Total, s.Searched, s.MaxScore = d.signed(), d.signed(), d.float()
-	if n := d.count(9); n > 0 {
-		s.Hits = make([]Hit, 0, n)
-		for range n {
-			s.Hits = append(s.Hits, Hit{d.text(), d.float()})
-		}
-	}
+	s.Hits = list(d, 9, func() Hit { return Hit{d.text(), d.float()} })
 	return s
 }
 
