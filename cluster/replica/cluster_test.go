@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -40,6 +42,9 @@ type testCluster struct {
 	names   []string
 	servers []replica.Server
 	log     *slog.Logger
+
+	mu    sync.Mutex
+	event chan struct{} // closed and replaced at each delivery, change and stop of any node
 }
 
 type testNode struct {
@@ -50,13 +55,10 @@ type testNode struct {
 	store    *replica.Store
 	listener net.Listener
 
-	mu        sync.Mutex
-	delivered []*cluster.State
+	delivered []*cluster.State // under c.mu
 	indices   []uint64
 	refuse    func(*cluster.State) error
-	more      chan struct{} // closed and replaced at each delivery
-	changed   chan struct{} // closed and replaced at each OnChange
-	stopped   chan error
+	cause     error // of the stop
 }
 
 type option func(*testCluster)
@@ -66,7 +68,7 @@ func withTimings(t replica.Timings) option { return func(c *testCluster) { c.tim
 // newCluster prepares voters m1 to mn; store makes each one's store. Nothing
 // runs yet.
 func newCluster(t testing.TB, network *memnet, voters int, store func(name string) *replica.Store, options ...option) *testCluster {
-	c := &testCluster{t: t, network: network, nodes: map[string]*testNode{}}
+	c := &testCluster{t: t, network: network, nodes: map[string]*testNode{}, event: make(chan struct{})}
 	if os.Getenv("REPLICA_LOG") != "" {
 		c.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -83,7 +85,7 @@ func newCluster(t testing.TB, network *memnet, voters int, store func(name strin
 
 // add prepares one more node.
 func (c *testCluster) add(name string, store *replica.Store) *testNode {
-	n := &testNode{c: c, name: name, store: store, more: make(chan struct{}), changed: make(chan struct{}), stopped: make(chan error, 1)}
+	n := &testNode{c: c, name: name, store: store}
 	n.address = name
 	c.nodes[name] = n
 	c.names = append(c.names, name)
@@ -119,29 +121,57 @@ func (n *testNode) config(bootstrap []replica.Server) replica.Config {
 	}
 	return replica.Config{
 		Name: n.name, Address: n.address, Listener: n.listener, Dial: dial, Store: n.store, Bootstrap: bootstrap,
-		Timings: n.c.timings, Deliver: n.deliver, OnChange: n.onChange, OnStop: func(err error) { n.stopped <- err }, Log: log,
+		Timings: n.c.timings, Deliver: n.deliver, OnChange: n.onChange, OnStop: n.onStop, Log: log,
 	}
 }
 
 func (n *testNode) deliver(s *cluster.State, index uint64) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.c.mu.Lock()
+	defer n.c.mu.Unlock()
 	if n.refuse != nil {
 		if err := n.refuse(s); err != nil {
 			return err
 		}
 	}
 	n.delivered, n.indices = append(n.delivered, s), append(n.indices, index)
-	close(n.more)
-	n.more = make(chan struct{})
+	n.c.happenedLocked()
 	return nil
 }
 
 func (n *testNode) onChange() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	close(n.changed)
-	n.changed = make(chan struct{})
+	n.c.mu.Lock()
+	defer n.c.mu.Unlock()
+	n.c.happenedLocked()
+}
+
+func (n *testNode) onStop(err error) {
+	n.c.mu.Lock()
+	defer n.c.mu.Unlock()
+	n.cause = err
+	n.c.happenedLocked()
+}
+
+func (c *testCluster) happenedLocked() {
+	close(c.event)
+	c.event = make(chan struct{})
+}
+
+// stopped waits until the node has stopped by itself, and returns why.
+func (n *testNode) stopped() (cause error) {
+	n.c.await(n.name+" stops", func() bool {
+		n.c.mu.Lock()
+		defer n.c.mu.Unlock()
+		cause = n.cause
+		return cause != nil
+	})
+	return cause
+}
+
+// states returns what was delivered since the node was opened.
+func (n *testNode) states() []*cluster.State {
+	n.c.mu.Lock()
+	defer n.c.mu.Unlock()
+	return slices.Clone(n.delivered)
 }
 
 // open starts the node.
@@ -153,9 +183,9 @@ func (n *testNode) open(bootstrap []replica.Server) {
 
 // restart opens the node again, on its address, as a process that begins anew.
 func (n *testNode) restart() {
-	n.mu.Lock()
-	n.delivered, n.indices = nil, nil
-	n.mu.Unlock()
+	n.c.mu.Lock()
+	n.delivered, n.indices, n.cause = nil, nil, nil
+	n.c.mu.Unlock()
 	n.listen(n.address)
 	n.open(nil)
 }
@@ -169,77 +199,104 @@ func (c *testCluster) open() {
 
 func (c *testCluster) close() {
 	for _, name := range c.names {
-		if n := c.nodes[name]; n.Replica != nil {
-			require.NoError(c.t, n.Close())
+		if c.nodes[name].Replica != nil {
+			c.nodes[name].shut()
 		}
 	}
 }
 
-// await blocks until is holds of the node, looking after each delivery or
-// change.
-func (n *testNode) await(what string, is func() bool) {
-	deadline := time.NewTimer(20 * time.Second)
+// shut closes the node.
+func (n *testNode) shut() {
+	n.c.t.Helper()
+	require.NoError(n.c.t, n.Close())
+	n.Replica = nil
+}
+
+// others returns the running nodes but one.
+func (c *testCluster) others(than *testNode) (others []*testNode) {
+	for _, name := range c.names {
+		if n := c.nodes[name]; n != than && n.Replica != nil {
+			others = append(others, n)
+		}
+	}
+	return others
+}
+
+// text is a state as it is written, to compare by.
+func text(t testing.TB, s *cluster.State) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, cluster.EncodeState(&b, s))
+	return b.String()
+}
+
+// await blocks until a condition holds, looking after each event of any node.
+func (c *testCluster) await(what string, is func() bool) {
+	c.t.Helper()
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	for {
-		n.mu.Lock()
-		more, changed := n.more, n.changed
-		n.mu.Unlock()
+		c.mu.Lock()
+		event := c.event
+		c.mu.Unlock()
 		if is() {
 			return
 		}
 		select {
-		case <-more:
-		case <-changed:
+		case <-event:
 		case <-deadline.C:
-			require.FailNow(n.c.t, "waited too long", "%s: %s", n.name, what)
+			require.FailNow(c.t, "waited too long", what)
 		}
 	}
 }
 
-// version waits until the node has delivered a version.
-func (n *testNode) version(v uint64) *cluster.State {
-	var found *cluster.State
-	n.await(fmt.Sprintf("version %d", v), func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		for _, s := range n.delivered {
-			if s.Version() >= v {
-				found = s
-				return true
-			}
+// version waits until the node has delivered a version, or a later one, and
+// returns the first such.
+func (n *testNode) version(v uint64) (found *cluster.State) {
+	n.c.t.Helper()
+	n.c.await(fmt.Sprintf("%s delivers version %d", n.name, v), func() bool {
+		states := n.states()
+		i := slices.IndexFunc(states, func(s *cluster.State) bool { return s.Version() >= v })
+		if i >= 0 {
+			found = states[i]
 		}
-		return false
+		return i >= 0
 	})
 	return found
 }
 
-// leader waits until one of the nodes leads and the others named know it.
-func (c *testCluster) leader(names ...string) *testNode {
+// leader waits until the nodes named, or all that run, agree on one of them
+// that leads.
+func (c *testCluster) leader(names ...string) (led *testNode) {
+	c.t.Helper()
 	if len(names) == 0 {
-		names = c.names
-	}
-	for {
-		n := c.nodes[names[0]]
-		n.await("a leader", func() bool { name, _, _ := n.Leader(); return name != "" })
-		name, _, _ := n.Leader()
-		led := c.nodes[name]
-		if led == nil || name == "" {
-			continue
-		}
-		for _, other := range names {
-			o := c.nodes[other]
-			o.await("the leader "+name, func() bool { got, _, _ := o.Leader(); return got != "" })
-		}
-		if led.IsLeader() {
-			return led
+		for _, name := range c.names {
+			if c.nodes[name].Replica != nil {
+				names = append(names, name)
+			}
 		}
 	}
+	c.await(fmt.Sprint("one leader of ", names), func() bool {
+		first, _, _ := c.nodes[names[0]].Leader()
+		led = c.nodes[first]
+		return slices.Contains(names, first) && led.IsLeader() && !slices.ContainsFunc(names, func(name string) bool {
+			other, _, _ := c.nodes[name].Leader()
+			return other != first
+		})
+	})
+	return led
 }
 
-func group(id, name string, limit int) *cluster.CreateGroup {
+// create makes a group of a name; its id is the name's.
+func create(name string) *cluster.CreateGroup {
 	return &cluster.CreateGroup{Group: cluster.Group{
-		ID: id, Name: name, ResiliencyMode: "enforced", ResourceLimits: map[string]float64{"memory": 0.001},
+		ID: "id-" + name, Name: name, ResiliencyMode: cluster.Enforced, ResourceLimits: map[string]float64{"memory": 0.001},
 	}}
+}
+
+// update stamps a group, which makes a new version.
+func update(name string, stamp int64) *cluster.UpdateGroup {
+	return &cluster.UpdateGroup{Name: name, UpdatedAt: stamp}
 }
 
 // propose writes through whoever leads, as a client that tries again only

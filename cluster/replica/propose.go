@@ -40,15 +40,16 @@ func (r *Replica) Propose(ctx context.Context, c cluster.Command) (*cluster.Stat
 	if err := ctx.Err(); err != nil {
 		return nil, err // raft has nothing yet
 	}
-	var next *cluster.State
-	err = r.await(ctx, func() (err error) {
-		next, err = r.apply(data)
+	made := make(chan *cluster.State, 1)
+	err = r.await(ctx, func() error {
+		next, err := r.apply(data)
+		made <- next
 		return err
 	})
 	switch {
 	case err == nil:
-		return next, nil
-	case errors.Is(err, ctx.Err()) && ctx.Err() != nil:
+		return <-made, nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return nil, err
@@ -71,23 +72,6 @@ func (r *Replica) apply(data []byte) (*cluster.State, error) {
 	default:
 		panic(fmt.Sprintf("replica: the machine answered %T", made))
 	}
-}
-
-// VerifyLeader returns nil if, at some moment during the call, this replica
-// was the leader with a majority's consent, and State covers every command
-// that any leader had acknowledged before the call. So what is read from State
-// afterwards is linearizable.
-func (r *Replica) VerifyLeader(ctx context.Context) error {
-	term := r.session.term.Load()
-	return r.await(ctx, func() error {
-		if r.ready.Load() != term {
-			if err := r.raft.Barrier(0).Error(); err != nil {
-				return err
-			}
-			r.ready.Store(term)
-		}
-		return r.raft.VerifyLeader().Error()
-	})
 }
 
 // Leader returns the leader that this replica knows of, "" and "" if none, and

@@ -102,7 +102,7 @@ func (r *Replica) connect() {
 
 // raftLog is where raft writes. What it says of the connections and writes
 // that a shutdown takes away is of no interest.
-func (r *Replica) raftLog() *bridge { return &bridge{to: r.cfg.Log, quiet: r.session.ended} }
+func (r *Replica) raftLog() *bridge { return &bridge{to: r.cfg.Log, quiet: r.closing} }
 
 // resolver tells raft's transport where a server is.
 type resolver struct{ cfg Config }
@@ -316,6 +316,15 @@ func (r *Replica) stepDown() {
 		if r.raft.State() == raft.Leader {
 			time.Sleep(time.Millisecond)
 		}
+	}
+}
+
+func (r *Replica) closing() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
 	}
 }
 

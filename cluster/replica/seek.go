@@ -138,36 +138,13 @@ func (r *Replica) electable(others []Server, busy *busy) bool {
 		r.cfg.Log.Warn("no election can be asked for", "error", err)
 		return false
 	}
-	needed := (len(others) + 1) / 2 // beside this one's own
-	answers := make(chan bool, len(others))
-	asked := 0
-	for _, other := range others {
-		if busy.take(other.Name) {
-			asked++
-			r.workers.Go(func() {
-				defer busy.give(other.Name)
-				answers <- r.wouldElect(other, index, term)
-			})
-		}
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for granted := 0; granted < needed; asked-- {
-		if asked+granted < needed {
+	return r.majority(others, patience, func(other Server) bool {
+		if !busy.take(other.Name) {
 			return false
 		}
-		select {
-		case yes := <-answers:
-			if yes {
-				granted++
-			}
-		case <-timer.C:
-			return false
-		case <-r.done:
-			return false
-		}
-	}
-	return true
+		defer busy.give(other.Name)
+		return r.wouldElect(other, index, term)
+	})
 }
 
 // wouldElect asks one voter. If that one is at a newer term it is asked again
