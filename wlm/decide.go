@@ -27,11 +27,36 @@ type decision struct {
 	limit  int
 }
 
+// applied is what the throttle keeps of the state that was applied last.
+type applied struct {
+	mode cluster.Mode
+	// faulty has an entry for every group of that state, since to find out
+	// costs more than the rest of a search's admission.
+	faulty map[*cluster.Group]bool
+}
+
+func (a *applied) isFaulty(g *cluster.Group) bool {
+	if faulty, known := a.faulty[g]; known {
+		return faulty
+	}
+	return len(g.Faults()) > 0
+}
+
+// after returns what to keep of the next state. Groups never change, so what
+// is known of one that stays still holds.
+func (a *applied) after(next *cluster.State) *applied {
+	kept := &applied{mode: next.Mode(), faulty: make(map[*cluster.Group]bool, len(next.Groups()))}
+	for _, g := range next.Groups() {
+		kept.faulty[g] = a.isFaulty(g)
+	}
+	return kept
+}
+
 // decide says which bucket a search needs a permit of, or why none. The order
 // of the checks is the pull request's; a group's resiliency mode makes no
 // difference there. It is a function of its arguments alone.
-func decide(ctx context.Context, mode cluster.Mode, state *cluster.State, groupID string, j joiner) decision {
-	if mode != cluster.Enabled {
+func decide(ctx context.Context, in *applied, state *cluster.State, groupID string, j joiner) decision {
+	if in.mode != cluster.Enabled {
 		return decision{reason: modeOff}
 	}
 	if groupID == "" || groupID == cluster.DefaultGroupID {
@@ -43,7 +68,7 @@ func decide(ctx context.Context, mode cluster.Mode, state *cluster.State, groupI
 		return decision{reason: unknownGroup}
 	case group.Throttling == nil:
 		return decision{reason: unthrottled}
-	case len(group.Faults()) > 0:
+	case in.isFaulty(group):
 		return decision{reason: faulty}
 	}
 	needed := decision{

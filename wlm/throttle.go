@@ -36,7 +36,7 @@ type Throttle struct {
 	probe      *probe.Probe
 	log        *slog.Logger
 	fault      func(group string) error
-	mode       atomic.Pointer[cluster.Mode]
+	applied    atomic.Pointer[applied]
 	ledger     *ledger
 	acquirer   acquirer
 	join       joiner
@@ -68,17 +68,15 @@ func New(c Config) (*Throttle, error) {
 		warned:   map[string]bool{},
 	}
 	t.acquirer = newAcquirer(c.Switches.Acquire, t.ledger, c.Probe)
-	t.setMode(cluster.Empty().Mode())
+	t.applied.Store((&applied{}).after(cluster.Empty()))
 	return t, nil
 }
 
-func (t *Throttle) setMode(m cluster.Mode) { t.mode.Store(&m) }
-
-// ApplySettings takes over the cluster's mode of the next state. It is a
-// subscriber of the applier that runs before that state is readable, as
-// upstream's settings do.
+// ApplySettings takes over the cluster's mode of the next state, and notes
+// which of its groups are stored with faults. It is a subscriber of the applier
+// that runs before that state is readable, as upstream's settings do.
 func (t *Throttle) ApplySettings(_, next *cluster.State) error {
-	t.setMode(next.Mode())
+	t.applied.Store(t.applied.Load().after(next))
 	return nil
 }
 
@@ -89,13 +87,12 @@ func (t *Throttle) ClusterChanged(_, next *cluster.State) error {
 	t.reconcile(next)
 	faulty := map[string]bool{}
 	for _, g := range next.Groups() {
-		faults := g.Faults()
-		if len(faults) == 0 {
+		if !t.applied.Load().isFaulty(g) {
 			continue
 		}
 		faulty[g.ID] = true
 		if !t.warned[g.ID] {
-			t.log.Warn("a workload group is stored with faults and is not throttled", "group", g.ID, "faults", faults)
+			t.log.Warn("a workload group is stored with faults and is not throttled", "group", g.ID, "faults", g.Faults())
 		}
 	}
 	t.warned = faulty
@@ -115,7 +112,7 @@ func (t *Throttle) Admit(ctx context.Context, state *cluster.State, groupID, sea
 	if p.bucket != nil { // without the lock: nobody else has p at this time
 		panic("wlm: a permit that is held is used for another search")
 	}
-	d := decide(ctx, *t.mode.Load(), state, groupID, t.join)
+	d := decide(ctx, t.applied.Load(), state, groupID, t.join)
 	switch d.reason {
 	case needsPermit:
 	case faulty:
