@@ -23,7 +23,7 @@ type call struct {
 
 // deliver makes a call. A panic of the peer is the node's failure.
 func (c *Coordinator) deliver(k *call) (answer *wire.SearchAnswer, err error) {
-	err = errPanicked() // unless the peer returns, also on a Goexit
+	err = errPanicked() // unless the peer returns
 	c.guard("a request to node "+k.target.node, k.search.name, func() {
 		answer, err = c.config.Peers.Search(k.ctx, k.target.node, &k.request)
 	})
@@ -71,24 +71,38 @@ func (s *couriers) send(k *call) error {
 	return nil
 }
 
-// serve is the life of a courier. It is idle again before its search hears of
-// the answer, so that searches in a row find it.
+// serve is the life of a courier.
 func (s *couriers) serve(calls chan *call) {
 	for k := range calls {
-		answer, err := s.run(k)
-		again := s.park(calls)
-		k.search.take(k, answer, err)
-		if !again {
+		if !s.carry(calls, k) {
 			return
 		}
 	}
 }
 
-// park makes a courier idle, or says that it is not needed any more.
-func (s *couriers) park(calls chan *call) bool {
+// carry makes one call and says whether the courier is idle again. It is so
+// before its search hears of the answer, so that searches in a row find it.
+// A Goexit of the peer ends the courier, after its search has heard.
+func (s *couriers) carry(calls chan *call, k *call) (again bool) {
+	var (
+		answer   *wire.SearchAnswer
+		err      error = errPanicked()
+		returned bool
+	)
+	defer func() {
+		again = s.park(calls, returned)
+		k.search.take(k, answer, err)
+	}()
+	answer, err = s.run(k)
+	returned = true
+	return true
+}
+
+// park makes a courier idle if it is alive and needed.
+func (s *couriers) park(calls chan *call, alive bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.idle) >= maxIdle {
+	if !alive || s.closed || len(s.idle) >= maxIdle {
 		s.alive--
 		return false
 	}

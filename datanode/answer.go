@@ -1,8 +1,7 @@
 package datanode
 
 import (
-	"encoding/base64"
-	"encoding/binary"
+	"strings"
 
 	"github.com/wlmsim/wlmsim/cluster/wire"
 )
@@ -47,15 +46,26 @@ func find(shard wire.ShardID, query []byte, window int) wire.ShardAnswer {
 }
 
 // idTexts returns the ids of n documents in a row, one after the other. mix is
-// one-to-one, so no two documents of a shard share an id.
+// one-to-one and eleven digits hold all of it, so no two documents of a shard
+// share an id.
 func idTexts(names, start, documents uint64, n int) string {
-	text := make([]byte, n*idLength)
-	var raw [idLength / 4 * 3]byte
+	var text strings.Builder
+	text.Grow(n * idLength)
 	for i := range n {
 		document := (start + uint64(i)) % documents
-		binary.BigEndian.PutUint64(raw[:], mix(names+document))
-		binary.BigEndian.PutUint64(raw[len(raw)-8:], mix(names^^document)) // one byte is written twice; the second number stays whole
-		base64.RawURLEncoding.Encode(text[i*idLength:], raw[:])
+		var id [idLength]byte
+		digits(id[:11], mix(names+document))
+		digits(id[11:], mix(names^^document))
+		text.Write(id[:])
 	}
-	return string(text)
+	return text.String()
+}
+
+// digits writes a number's lowest 6 bits first, as far as there is room.
+func digits(text []byte, v uint64) {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	for i := range text {
+		text[i] = alphabet[v&63]
+		v >>= 6
+	}
 }

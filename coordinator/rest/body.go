@@ -255,8 +255,8 @@ func (f *fields) broken(err error) error {
 	why := err.Error()
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		why = syntax.Err.Error() + " at byte " + strconv.FormatInt(syntax.ByteOffset, 10)
-		if syntax.JSONPointer != "" {
-			field = dotPointer(syntax.JSONPointer)
+		if at := dotPointer(syntax.JSONPointer); !strings.HasPrefix(f.path, at) {
+			field = at // else the text broke right after the member that was read last
 		}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

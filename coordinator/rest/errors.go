@@ -103,7 +103,7 @@ func (c *call) fail(err error) {
 	}
 	if errors.Is(err, challenge{}) {
 		c.status = http.StatusUnauthorized
-		c.header("WWW-Authenticate", `Basic realm="wlmsim", charset="UTF-8"`)
+		c.header("Www-Authenticate", `Basic realm="wlmsim", charset="UTF-8"`)
 		c.out.object(func() {
 			c.out.name("error").text(err.Error())
 			c.out.name("status").integer(http.StatusUnauthorized)

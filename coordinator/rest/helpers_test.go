@@ -314,3 +314,11 @@ func reason(t testing.TB, r *httptest.ResponseRecorder) string {
 func bodyOf(r *httptest.ResponseRecorder) string {
 	return string(bytes.TrimSuffix(r.Body.Bytes(), []byte("\n")))
 }
+
+// doConcurrently is do for requests that run at the same time as others, whose effect on
+// the version cannot be told apart.
+func (w *world) doConcurrently(method, target, body string) *httptest.ResponseRecorder {
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, httptest.NewRequest(method, target, strings.NewReader(body)))
+	return recorder
+}
