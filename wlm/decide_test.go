@@ -135,6 +135,20 @@ func TestLimitChangesHoldAtOnce(t *testing.T) {
 	}
 }
 
+// TestAStateThatWasNotAppliedIsJudgedTheSame: a search may have read a state
+// that the node has left behind since.
+func TestAStateThatWasNotAppliedIsJudgedTheSame(t *testing.T) {
+	bad := group("bad", cluster.ByGroup, 1)
+	bad.ResourceLimits = map[string]float64{"cpu": 2}
+	old := inState(t, group("sound", cluster.ByGroup, 1), bad)
+	th := throttle(t, wlm.Config{}, enabled(t))
+	for _, row := range []struct{ group, first, second string }{{"sound", "permit", "429"}, {"bad", "no permit", "no permit"}} {
+		first, _ := admit(t, th, context.Background(), old, row.group)
+		second, _ := admit(t, th, context.Background(), old, row.group)
+		require.Equal(t, []string{row.first, row.second}, []string{first, second}, row.group)
+	}
+}
+
 // TestAStoredGroupInTheDefaultsPlaceIsNotThrottled: no command makes such a
 // group, but a snapshot may hold one.
 func TestAStoredGroupInTheDefaultsPlaceIsNotThrottled(t *testing.T) {
