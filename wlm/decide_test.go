@@ -139,7 +139,7 @@ func TestLimitChangesHoldAtOnce(t *testing.T) {
 // that the node has left behind since.
 func TestAStateThatWasNotAppliedIsJudgedTheSame(t *testing.T) {
 	bad := group("bad", cluster.ByGroup, 1)
-	bad.ResourceLimits = map[string]float64{"cpu": 2}
+	bad.ResiliencyMode = "hard"
 	old := inState(t, group("sound", cluster.ByGroup, 1), bad)
 	th := throttle(t, wlm.Config{}, enabled(t))
 	for _, row := range []struct{ group, first, second string }{{"sound", "permit", "429"}, {"bad", "no permit", "no permit"}} {
