@@ -27,9 +27,10 @@
 //     cannot be written is tried again until it can: until then the replica
 //     takes no part.
 //  6. The log is compacted when half of the threshold's entries have come
-//     since the last snapshot. The other half is room for what comes while
-//     the snapshot is written, so that the entries kept stay within the
-//     threshold plus the trailing ones.
+//     since the last snapshot. A leader proposes nothing beyond that until it
+//     is done, so that its log never holds more than the threshold plus the
+//     trailing entries (but while snapshots fail). A follower, which cannot
+//     hold the leader up, compacts beside what comes in.
 //  7. OnChange follows every change of leader, term and configuration;
 //     changes that come while it runs are told by one more call. It never
 //     holds raft up.

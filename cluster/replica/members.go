@@ -3,7 +3,7 @@ package replica
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/hashicorp/raft"
@@ -73,12 +73,18 @@ func (r *Replica) TransferLeadership(ctx context.Context) error {
 	return r.await(ctx, func() error { return r.raft.LeadershipTransfer().Error() })
 }
 
-// Snapshot takes a snapshot now and compacts the log. That nothing is new is
-// no error.
-func (r *Replica) Snapshot(ctx context.Context) error {
-	err := r.await(ctx, func() error { return r.raft.Snapshot().Error() })
-	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
-		return nil
+// TransferLeadershipTo makes a chosen voter the leader, and returns when this
+// replica has stepped down. It fails for a server that is no voter.
+func (r *Replica) TransferLeadershipTo(ctx context.Context, name string) error {
+	servers, err := r.Servers()
+	if err != nil {
+		return err
 	}
-	return err
+	i := slices.IndexFunc(servers, func(s Server) bool { return s.Name == name && s.Voter })
+	if i < 0 {
+		return fmt.Errorf("server %q is no voter", name)
+	}
+	return r.await(ctx, func() error {
+		return r.raft.LeadershipTransferToServer(raft.ServerID(name), raft.ServerAddress(servers[i].Address)).Error()
+	})
 }

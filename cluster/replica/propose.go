@@ -38,11 +38,11 @@ func (r *Replica) Propose(ctx context.Context, c cluster.Command) (*cluster.Stat
 		Step: probe.ClusterProposed, Version: r.State().Version(), Detail: cluster.KindName(c), Touches: probe.WriteState,
 	})
 	if err := ctx.Err(); err != nil {
-		return nil, err // raft has nothing yet
+		return nil, err
 	}
 	made := make(chan *cluster.State, 1)
 	err = r.await(ctx, func() error {
-		next, err := r.apply(data)
+		next, err := r.handOver(ctx, data)
 		made <- next
 		return err
 	})
@@ -53,6 +53,23 @@ func (r *Replica) Propose(ctx context.Context, c cluster.Command) (*cluster.Stat
 		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return nil, err
+}
+
+// handOver makes room in the log and then hands one entry to raft.
+func (r *Replica) handOver(ctx context.Context, data []byte) (*cluster.State, error) {
+	select {
+	case r.inHand <- struct{}{}:
+		defer func() { <-r.inHand }()
+	case <-r.done:
+		return nil, ErrClosed
+	}
+	if r.due() {
+		r.compactIfDue()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return r.apply(data)
 }
 
 // apply hands one entry to raft and waits for what the machine made of it.

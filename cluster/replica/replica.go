@@ -29,6 +29,11 @@ type Replica struct {
 	ask     signal       // look whether a leader is missing
 	rival   atomic.Int64 // when another server last asked for votes, in Unix nanoseconds
 
+	inHand     chan struct{} // one for each proposal under way
+	compacting chan struct{} // held by whoever takes a snapshot
+	retry      uint64        // no snapshot before this index; guarded by compacting
+	compacted  atomic.Uint64 // index of the newest snapshot whose compaction is done
+
 	ready   atomic.Uint64 // term in which this leader has applied all earlier entries
 	settled atomic.Uint64 // see AppliedIndex
 	failure chan error    // why the replica must stop; one fits
@@ -71,12 +76,14 @@ func Open(c Config) (*Replica, error) {
 	r := &Replica{
 		cfg: c, session: session, streams: newStreams(c), machine: newMachine(c.Deliver),
 		change: make(signal, 1), barrier: make(signal, 1), compact: make(signal, 1), ask: make(signal, 1),
-		failure: make(chan error, 1), done: make(chan struct{}), watched: make(chan struct{}),
+		inHand:     make(chan struct{}, max(1, c.Timings.SnapshotThreshold/4)),
+		compacting: make(chan struct{}, 1),
+		failure:    make(chan error, 1), done: make(chan struct{}), watched: make(chan struct{}),
 	}
 	r.connect()
 	if err := r.start(); err != nil {
 		r.streams.cut()
-		err = firstError(err, r.transport.Close())
+		err = firstError(session.chained(err), r.transport.Close())
 		r.streams.handlers.Wait()
 		return nil, firstError(err, session.release())
 	}
@@ -127,6 +134,7 @@ func (r *Replica) start() (err error) {
 	if err := r.newRaft(conf); err != nil {
 		return err
 	}
+	r.compacted.Store(r.session.snapped.Load())
 	r.session.serving.Store(true)
 	r.raft.RegisterObserver(raft.NewObserver(nil, false, r.observe))
 	r.noticed() // of what happened before
@@ -227,32 +235,6 @@ func (r *Replica) tellFollowers() {
 	for r.next(r.barrier) {
 		// A leader that is one no longer has nothing to tell.
 		_ = r.raft.Barrier(0).Error()
-	}
-}
-
-// grown looks at the length of the log after each entry.
-func (r *Replica) grown(index uint64) {
-	if index-min(index, r.session.snapped.Load()) >= r.compactAfter() {
-		r.compact.raise()
-	}
-}
-
-func (r *Replica) compactAfter() uint64 { return max(1, r.cfg.Timings.SnapshotThreshold/2) }
-
-// compactLog takes snapshots. After one that failed it waits for some more
-// entries, so that a full disk is not asked at each.
-func (r *Replica) compactLog() {
-	var retry uint64
-	for r.next(r.compact) {
-		index := r.machine.current.Load().index
-		if index < retry || index-min(index, r.session.snapped.Load()) < r.compactAfter() {
-			continue
-		}
-		err := r.raft.Snapshot().Error()
-		if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) && !r.session.ended() {
-			retry = index + r.compactAfter()/4 + 1
-			r.cfg.Log.Warn("no snapshot could be taken", "index", index, "error", err, "next", retry)
-		}
 	}
 }
 
@@ -359,6 +341,7 @@ func (r *Replica) await(ctx context.Context, f func() error) error {
 
 // explain turns raft's errors into ours.
 func (r *Replica) explain(err error) error {
+	err = r.session.chained(err)
 	failed, isStore := errors.AsType[*StoreError](err)
 	switch {
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
@@ -367,7 +350,7 @@ func (r *Replica) explain(err error) error {
 		return fmt.Errorf("%w: the leadership was lost meanwhile", ErrOutcomeUnknown)
 	case errors.Is(err, raft.ErrRaftShutdown):
 		return ErrClosed
-	case isStore && failed.Begun:
+	case isStore && failed.Begun && failed.Op.Kind == OpStoreLogs:
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return err

@@ -18,10 +18,9 @@ import (
 
 // stores names both kinds of store, to run a test on each.
 func stores(t *testing.T) map[string]func(string) *replica.Store {
-	dir := t.TempDir()
 	return map[string]func(string) *replica.Store{
 		"memory": memory,
-		"bolt":   func(name string) *replica.Store { return replica.Bolt(dir + "/" + name) },
+		"bolt":   func(string) *replica.Store { return replica.Bolt(t.TempDir()) },
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,8 @@ type session struct {
 	snapped  atomic.Uint64 // index of the newest snapshot
 	unfit    atomic.Bool   // the last append to the log failed
 	truncate atomic.Uint64 // entries from here on are to go with the next append; 0: none
+
+	faults sync.Map // of OpKind, the newest *StoreError; see chained
 }
 
 // retryTerm is how long a term that could not be written waits for the next
@@ -96,21 +99,52 @@ func (s *session) write(op Op, do func() error) error {
 		return ErrClosed
 	}
 	if err := s.store.ask(op); err != nil {
-		return err
+		return s.failed(op, err, false)
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.frozen {
-		return &StoreError{Op: op, Err: ErrFrozen}
+		return s.failed(op, ErrFrozen, false)
 	}
 	if s.ended() {
 		return ErrClosed
 	}
 	if err := do(); err != nil {
-		return &StoreError{Op: op, Err: err, Begun: true}
+		return s.failed(op, err, true)
 	}
 	return nil
 }
+
+func (s *session) failed(op Op, err error, begun bool) error {
+	f := &StoreError{Op: op, Err: err, Begun: begun}
+	s.faults.Store(op.Kind, f)
+	return f
+}
+
+// chained puts the store's error back into the chain of an error of raft,
+// which often copies the text alone.
+func (s *session) chained(err error) error {
+	if err == nil {
+		return nil
+	}
+	s.faults.Range(func(_, newest any) bool {
+		f := newest.(*StoreError)
+		if !errors.Is(err, f) && strings.Contains(err.Error(), f.Error()) {
+			err = &retold{err.Error(), f}
+		}
+		return true
+	})
+	return err
+}
+
+// retold is an error that raft wrapped by its text.
+type retold struct {
+	text  string
+	cause *StoreError
+}
+
+func (e *retold) Error() string { return e.text }
+func (e *retold) Unwrap() error { return e.cause }
 
 // StoreLog implements [raft.LogStore].
 func (s *session) StoreLog(entry *raft.Log) error { return s.StoreLogs([]*raft.Log{entry}) }
@@ -165,6 +199,9 @@ func (s *session) GetLog(index uint64, entry *raft.Log) error {
 	err := s.store.ask(op)
 	if err == nil {
 		err = s.backend.GetLog(index, entry)
+	}
+	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+		err = s.failed(op, err, true)
 	}
 	if err == nil || errors.Is(err, raft.ErrLogNotFound) || !s.serving.Load() {
 		return err
@@ -278,8 +315,9 @@ func (s faultySnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, err
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.store.ask(Op{Kind: OpRead, Last: meta.Index, Key: "snapshot"}); err != nil {
-		return nil, nil, firstError(err, from.Close())
+	op := Op{Kind: OpRead, Last: meta.Index, Key: "snapshot"}
+	if err := s.store.ask(op); err != nil {
+		return nil, nil, firstError(s.failed(op, err, false), from.Close())
 	}
 	return meta, &openSnapshot{from, meta.Index}, nil
 }

@@ -114,10 +114,7 @@ func (s *Store) ask(op Op) error {
 	if fault == nil {
 		return nil
 	}
-	if err := fault(op); err != nil {
-		return &StoreError{Op: op, Err: err}
-	}
-	return nil
+	return fault(op)
 }
 
 // backend is where a session reads and writes.
