@@ -302,7 +302,7 @@ func (c *checker) disk(at string, d *Disk) {
 
 func (c *checker) sides(path string, sides []Side) {
 	if len(sides) < 2 {
-		c.at(path, "%d sides: give two or more", len(sides))
+		c.at(path, "sides must be two or more but are %d", len(sides))
 	}
 	seen := map[string]bool{}
 	for i, side := range sides {

@@ -271,7 +271,12 @@ func (d *decoder) truth(n ast.Node, v reflect.Value, path string) {
 
 func (d *decoder) number(n ast.Node, v reflect.Value, path string, r rules) {
 	text, plain, ok := scalar(n)
-	if !ok || !plain || !plainNumber.MatchString(text) {
+	switch {
+	case ok && plain && plainNumber.MatchString(text):
+	case kind(n) == "a number":
+		d.faultAt(n, "%s must be a number in decimal digits but is %s", last(path), text)
+		return
+	default:
 		d.faultAt(n, "%s must be a number but is %s", last(path), kind(n))
 		return
 	}
@@ -442,6 +447,7 @@ func (d *decoder) structure(n ast.Node, v reflect.Value, path string) {
 	for _, f := range fields {
 		if f.rules.required && !given[f.name] {
 			d.faultAt(n, "%s lacks %q", last(path), f.name)
+			d.broken[join(path, f.name)] = true
 		}
 	}
 }
