@@ -27,13 +27,20 @@ type fields struct {
 // readBody reads a body that must be one object and nothing else. member is
 // called for each member in order and takes exactly one value from f.
 func readBody(data []byte, member func(f *fields, name string) error) error {
+	return readBodyWith(new(jsontext.Decoder), data, member)
+}
+
+// readBodyWith is readBody with a decoder that was used before and keeps its
+// memory.
+func readBodyWith(d *jsontext.Decoder, data []byte, member func(f *fields, name string) error) error {
 	if len(data) == 0 {
 		return cluster.Errorf(cluster.Parsing, "request body is required")
 	}
 	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
 		return cluster.Errorf(cluster.Parsing, "request body begins with a byte-order mark: send plain UTF-8")
 	}
-	f := &fields{d: jsontext.NewDecoder(bytes.NewBuffer(data))}
+	d.Reset(bytes.NewBuffer(data))
+	f := &fields{d: d}
 	if kind := f.d.PeekKind(); kind != '{' && kind != 0 {
 		return cluster.Errorf(cluster.Parsing, "request body must be a JSON object but begins with a %s", kindName(kind))
 	}

@@ -136,7 +136,7 @@ func (c *call) fail(err error) {
 func (e *encoder) cause(err *cluster.Error) {
 	if err.Kind == cluster.Validation {
 		e.name("type").text(string(cluster.IllegalArgument))
-		e.name("reason").text("org.opensearch.common.ValidationException: " + validationText(err))
+		e.name("reason").text(validationReason(err))
 		return
 	}
 	e.name("type").text(string(err.Kind))
@@ -147,6 +147,12 @@ func (e *encoder) cause(err *cluster.Error) {
 		e.name("resource.type").text("index_or_alias")
 		e.name("index_uuid").text("_na_")
 	}
+}
+
+// validationReason is the reason of a rule's validation error, which upstream
+// wraps.
+func validationReason(e *cluster.Error) string {
+	return "org.opensearch.common.ValidationException: " + validationText(e)
 }
 
 func validationText(e *cluster.Error) string { return "Validation Failed: 1: " + e.Reason + ";" }

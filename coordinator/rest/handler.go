@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
 	"github.com/wlmsim/wlmsim/wlm"
@@ -60,7 +62,7 @@ type Handler struct {
 	metrics http.Handler
 
 	caughtUp atomic.Bool // the node was Ready once
-	buffers  sync.Pool   // of *[]byte: encoded answers
+	scratch  sync.Pool   // of *scratch: memory for the next call
 }
 
 // New returns the API over a node, or everything that is wrong with the
@@ -91,15 +93,26 @@ func (h *Handler) Routes() []Route {
 	return list
 }
 
+// scratch is memory that one call leaves to the next.
+type scratch struct {
+	answer  []byte
+	decoder jsontext.Decoder // of a search's body
+}
+
+// maxKept is the largest answer or body whose memory is kept, in bytes.
+const maxKept = 1 << 16
+
 // call is one request on its way through the handler.
 type call struct {
 	*Handler
-	w      http.ResponseWriter
-	r      *http.Request
-	vars   vars
-	query  url.Values
-	sender wlm.Principal
+	w       http.ResponseWriter
+	r       *http.Request
+	scratch *scratch
+	vars    vars
+	query   url.Values
+	sender  wlm.Principal
 
+	large  bool // the body is too large for its memory to be kept
 	status int
 	text   bool // the answer is plain text, not JSON
 	out    encoder
@@ -114,11 +127,11 @@ func (c *call) header(name, value string) { c.w.Header()[name] = []string{value}
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	buffer, _ := h.buffers.Get().(*[]byte)
-	if buffer == nil {
-		buffer = new([]byte)
+	s, _ := h.scratch.Get().(*scratch)
+	if s == nil {
+		s = &scratch{}
 	}
-	c := &call{Handler: h, w: w, r: r, status: http.StatusOK, out: encoder{b: (*buffer)[:0]}}
+	c := &call{Handler: h, w: w, r: r, scratch: s, status: http.StatusOK, out: encoder{b: s.answer[:0]}}
 	route, err := c.serve()
 	if err != nil {
 		c.fail(err)
@@ -130,14 +143,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.search && h.config.Probe.On() {
 		h.config.Probe.At(probe.Event{Step: probe.Answered, Search: c.id, Group: c.group, Detail: strconv.Itoa(c.status)})
 	}
-	if cap(c.out.b) <= maxPooled {
-		*buffer = c.out.b
-		h.buffers.Put(buffer)
+	if cap(c.out.b) <= maxKept && !c.large {
+		s.answer = c.out.b
+		h.scratch.Put(s)
 	}
 }
-
-// maxPooled is the largest buffer that is kept for the next answer, in bytes.
-const maxPooled = 1 << 16
 
 // serve finds out what is asked, by whom, and has it done.
 func (c *call) serve() (*route, error) {
@@ -274,6 +284,7 @@ func (c *call) body() ([]byte, error) {
 		c.header("Connection", "close")
 		return nil, tooLong(data)
 	}
+	c.large = len(data) > maxKept
 	if bounded {
 		_ = control.SetReadDeadline(time.Time{}) // the same connection took one a moment ago
 	}

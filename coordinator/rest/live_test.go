@@ -280,7 +280,9 @@ func TestC20_TheServerReadsLongHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLiveWorld(t, `{"attribute":"username","node_limit":1}`)
 		conn := l.serve(t)()
-		go func() { _, _ = io.WriteString(conn, l.searchText(rest.HeaderUser+": "+strings.Repeat("n", 1<<20)+"\r\n")) }()
+		go func() {
+			_, _ = io.WriteString(conn, l.searchText(rest.HeaderUser+": "+strings.Repeat("n", 1<<20)+"\r\n"))
+		}()
 		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusBadRequest, r.StatusCode)

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"errors"
 	"math"
 	"strconv"
@@ -56,11 +55,11 @@ func newSearch(count bool) *searchBody {
 }
 
 // parse reads a search's body; an empty one asks for all documents.
-func (s *searchBody) parse(data []byte) error {
+func (s *searchBody) parse(d *jsontext.Decoder, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	return readBody(data, s.member)
+	return readBodyWith(d, data, s.member)
 }
 
 func (s *searchBody) member(f *fields, name string) (err error) {
@@ -114,36 +113,26 @@ func (f *fields) query() ([]byte, error) {
 	if f.kind() != '{' {
 		return nil, f.refuse("an object")
 	}
-	v, err := f.raw()
-	if err != nil {
-		return nil, err
+	var clause []byte
+	err := f.object(f.path, func(f *fields, name string) error {
+		if clause != nil {
+			return cluster.Errorf(cluster.Parsing, "query malformed, expected [END_OBJECT] after its first clause but found [FIELD_NAME]")
+		}
+		v, err := f.raw()
+		if err != nil {
+			return err
+		}
+		if err := v.Canonicalize(); err != nil {
+			return f.broken(err)
+		}
+		clause = append(appendText([]byte{'{'}, name), ':')
+		clause = append(append(clause, v...), '}')
+		return nil
+	})
+	if err == nil && clause == nil {
+		err = cluster.Errorf(cluster.IllegalArgument, "query malformed, empty clause found")
 	}
-	if bytes.Equal(v, matchAll) {
-		return matchAll, nil
-	}
-	switch clauses := members(v); {
-	case clauses == 0:
-		return nil, cluster.Errorf(cluster.IllegalArgument, "query malformed, empty clause found")
-	case clauses > 1:
-		return nil, cluster.Errorf(cluster.Parsing, "query malformed, expected [END_OBJECT] after its first clause but found [FIELD_NAME]")
-	}
-	if err := v.Canonicalize(); err != nil {
-		return nil, f.broken(err)
-	}
-	return v, nil
-}
-
-// members counts the members of an object that was read before.
-func members(object jsontext.Value) int {
-	d := jsontext.NewDecoder(bytes.NewBuffer(object))
-	_, _ = d.ReadToken()
-	n := 0
-	for d.PeekKind() == '"' {
-		_, _ = d.ReadToken()
-		_ = d.SkipValue()
-		n++
-	}
-	return n
+	return clause, err
 }
 
 func (f *fields) window() (int, error) {
@@ -300,7 +289,7 @@ func (c *call) searchFor(s *searchBody) (*coordinator.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.parse(data); err != nil {
+	if err := s.parse(&c.scratch.decoder, data); err != nil {
 		return nil, err
 	}
 	if err := s.params(c); err != nil {
