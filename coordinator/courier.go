@@ -23,10 +23,11 @@ type call struct {
 
 // deliver makes a call. A panic of the peer is the node's failure.
 func (c *Coordinator) deliver(k *call) (answer *wire.SearchAnswer, err error) {
-	err = errPanicked() // unless the peer returns
-	c.guard("a request to node "+k.target.node, k.search.name, func() {
+	if !c.guard("a request to a data node", k.search.name, func() {
 		answer, err = c.config.Peers.Search(k.ctx, k.target.node, &k.request)
-	})
+	}) {
+		return nil, errPanicked()
+	}
 	return answer, err
 }
 
@@ -86,10 +87,13 @@ func (s *couriers) serve(calls chan *call) {
 func (s *couriers) carry(calls chan *call, k *call) (again bool) {
 	var (
 		answer   *wire.SearchAnswer
-		err      error = errPanicked()
+		err      error
 		returned bool
 	)
 	defer func() {
+		if !returned {
+			err = errPanicked()
+		}
 		again = s.park(calls, returned)
 		k.search.take(k, answer, err)
 	}()

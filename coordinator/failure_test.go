@@ -487,7 +487,10 @@ func TestATimeOutNamesTheNodesThatDidNotAnswer(t *testing.T) {
 		reason   string // "": a partial answer
 		want     time.Duration
 		timedOut bool
+		polite   bool // the nodes return when they are told to stop
 	}{
+		{name: "the request's, of a node that stops", setup: requestTimeout(limit), slow: []string{"d3"}, want: limit, timedOut: true, polite: true},
+		{name: "the request's, of nodes that all stop", setup: requestTimeout(limit), slow: []string{"d1", "d2", "d3"}, reason: coordinator.AllShardsFailed, want: limit, polite: true},
 		{name: "the request's", setup: requestTimeout(limit), slow: []string{"d3"}, want: limit, timedOut: true},
 		{name: "the cluster's default", setup: clusterTimeout("500ms", 0), slow: []string{"d3"}, want: limit, timedOut: true},
 		{name: "the request's before the cluster's", setup: clusterTimeout("5s", limit), slow: []string{"d3"}, want: limit, timedOut: true},
@@ -504,7 +507,7 @@ func TestATimeOutNamesTheNodesThatDidNotAnswer(t *testing.T) {
 				w := newWorld(t, options{peers: func(next coordinator.Peers) coordinator.Peers {
 					return peers(func(ctx context.Context, node string, r *wire.SearchRequest) (*wire.SearchAnswer, error) {
 						if contains(test.slow, node) {
-							time.Sleep(time.Hour) // and does not even look at ctx
+							slow(ctx, test.polite)
 						}
 						return next.Search(ctx, node, r)
 					})
@@ -547,6 +550,18 @@ func contains(list []string, s string) bool {
 		}
 	}
 	return false
+}
+
+// slow takes an hour, and looks at ctx only if it is polite.
+func slow(ctx context.Context, polite bool) {
+	done := ctx.Done()
+	if !polite {
+		done = nil
+	}
+	select {
+	case <-done:
+	case <-time.After(time.Hour):
+	}
 }
 
 func requestTimeout(limit time.Duration) func(*world, *coordinator.Request) {

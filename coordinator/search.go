@@ -213,8 +213,13 @@ func (s *search) headers(ctx context.Context) []wire.Header {
 	return append(headers, s.c.config.Throttle.CarrierHeaders(ctx)...)
 }
 
-// take keeps what came of a call, unless it is too late.
+// take keeps what came of a call, unless it is too late. An error once the
+// fan-out is over only says that it is over, and the search hears of that by
+// itself: to take it would make an answer of a time-out.
 func (s *search) take(k *call, answer *wire.SearchAnswer, err error) {
+	if err != nil && k.ctx.Err() != nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sealed {

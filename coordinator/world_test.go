@@ -34,7 +34,6 @@ type world struct {
 
 	mu    sync.Mutex
 	state *cluster.State
-	steps map[probe.Step]int
 	onces map[string]int // releases of each search
 }
 
@@ -60,7 +59,7 @@ func newWorld(t testing.TB, o options) *world {
 
 // build returns a world that its caller closes.
 func build(t testing.TB, o options) *world {
-	w := &world{t: t, nodes: map[string]*datanode.DataNode{}, state: cluster.Empty(), steps: map[probe.Step]int{}, onces: map[string]int{}, log: &journal{}}
+	w := &world{t: t, nodes: map[string]*datanode.DataNode{}, state: cluster.Empty(), onces: map[string]int{}, log: &journal{}}
 	if o.dataNodes == 0 {
 		o.dataNodes = 3
 	}
@@ -141,16 +140,9 @@ func (w *world) group(name string, by cluster.Attribute, limit int64) {
 func (w *world) note(e probe.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.steps[e.Step]++
 	if e.Step == probe.Released {
 		w.onces[e.Search]++
 	}
-}
-
-func (w *world) seen(step probe.Step) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.steps[step]
 }
 
 // releases returns how often a search gave its permit back.

@@ -185,9 +185,6 @@ func (d *DataNode) serve(ctx context.Context, r *wire.SearchRequest, j *job) err
 	now := time.Now()
 	d.mu.Lock()
 	d.pool.submit(j, now)
-	if j.open > 0 {
-		j.wake = make(chan struct{}, 1) // before the lock is let go: dispatch sends on it
-	}
 	next := d.pool.advance(j, now)
 	open := j.open
 	d.mu.Unlock()

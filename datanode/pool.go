@@ -27,7 +27,7 @@ type task struct {
 type job struct {
 	tasks []task
 	open  int           // tasks that wait or run
-	wake  chan struct{} // capacity 1: a task that waited was started
+	wake  chan struct{} // capacity 1: a task that waited was started; nil if none ever waited
 }
 
 // pool is a number of workers with a queue before them, as counts and a list.
@@ -53,6 +53,9 @@ func (p *pool) submit(j *job, now time.Time) {
 		case p.queued < p.places:
 			j.open++
 			p.enqueue(t)
+			if j.wake == nil {
+				j.wake = make(chan struct{}, 1)
+			}
 		default:
 			t.progress = refused
 			p.rejected++
