@@ -33,7 +33,15 @@ func execute(s streams, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // from here on the next signal has its default effect
+	ran := false
 	root := newRoot(s)
+	for _, c := range root.Commands() {
+		do := c.RunE
+		c.RunE = func(c *cobra.Command, args []string) error {
+			ran = true
+			return do(c, args)
+		}
+	}
 	root.SetArgs(args)
 	root.SetIn(s.in)
 	root.SetOut(s.out)
@@ -42,7 +50,7 @@ func execute(s streams, args []string) int {
 	if err != nil {
 		fmt.Fprintln(s.err, "wlmsim:", err)
 	}
-	return exitCode(err)
+	return exitCode(err, ran)
 }
 
 func newRoot(s streams) *cobra.Command {
@@ -59,18 +67,10 @@ or could not run, 130 interrupted.`,
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return fromEnvironment(c.Flags(), os.LookupEnv) },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newUp(s), newNode(s), newVersion(s))
 	for _, c := range root.Commands() {
 		if c.Args == nil {
 			c.Args = cobra.NoArgs
-		}
-		args := c.Args
-		c.Args = func(c *cobra.Command, given []string) error {
-			if err := args(c, given); err != nil {
-				return usageError{fmt.Errorf("%w; see wlmsim %s --help", err, c.Name())}
-			}
-			return nil
 		}
 	}
 	return root
@@ -87,7 +87,7 @@ func fromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) e
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
-			first = usageError{fmt.Errorf("environment variable %s: %w", name, err)}
+			first = fmt.Errorf("environment variable %s: %w", name, err)
 		}
 	})
 	return first

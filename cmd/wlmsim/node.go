@@ -191,7 +191,7 @@ type nodeBehaviour struct {
 func runNode(ctx context.Context, s streams, o live.NodeOptions, b nodeBehaviour) error {
 	n, err := live.StartNode(o)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	report := func(e live.Event, text string) {
 		if b.format == "json" {

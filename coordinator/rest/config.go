@@ -30,8 +30,12 @@ type Cluster interface {
 	// Groups returns the groups as the leader has them after it verified that
 	// it still leads, sorted by id.
 	Groups(ctx context.Context) ([]*cluster.Group, error)
-	// Status returns what this node knows of itself and the others.
+	// Status returns what this node knows of itself and the others. It asks
+	// nobody.
 	Status() Status
+	// Refresh asks the live members which version they have applied, for the
+	// next Status; one that does not answer in a second keeps its old one.
+	Refresh(ctx context.Context)
 	// NodeStats asks nodes, by name, for the counters of groups, by id; an
 	// empty list means all. Answers and failures are sorted by node.
 	NodeStats(ctx context.Context, nodes, groups []string) ([]NodeStats, []NodeFailure)

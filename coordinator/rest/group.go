@@ -206,8 +206,12 @@ func resiliencyMode(text string) cluster.ResiliencyMode {
 	return cluster.ResiliencyMode(text)
 }
 
-// managed refuses to change groups while this node's mode is not enabled.
+// managed refuses to change groups while this node's mode is not enabled, or
+// while the node has not caught up and so does not know the mode.
 func (c *call) managed(operation string) error {
+	if err := c.ready(); err != nil {
+		return err
+	}
 	if c.config.Cluster.State().Mode() == cluster.Enabled {
 		return nil
 	}

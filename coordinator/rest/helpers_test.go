@@ -133,6 +133,8 @@ func (f *fakeCluster) Status() rest.Status {
 	}
 }
 
+func (f *fakeCluster) Refresh(context.Context) {}
+
 func (f *fakeCluster) NodeStats(_ context.Context, nodes, groups []string) (answers []rest.NodeStats, failures []rest.NodeFailure) {
 	for i, m := range f.Status().Members {
 		if len(nodes) > 0 && !contains(nodes, m.Name) {

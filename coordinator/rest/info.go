@@ -233,6 +233,7 @@ type catTable struct {
 
 func (c *call) catNodes() error {
 	t := &catTable{columns: []string{"ip", "node.role", "node.roles", "cluster_manager", "name", "id", "http_address", "applied_version"}, shown: 5}
+	c.config.Cluster.Refresh(c.r.Context())
 	status := c.config.Cluster.Status()
 	for _, m := range status.Members {
 		if !m.Alive {

@@ -96,6 +96,7 @@ func (e *encoder) counters(g *wlm.GroupStats) {
 
 // state answers /_wlmsim/state: counts, never names of users.
 func (c *call) state() error {
+	c.config.Cluster.Refresh(c.r.Context())
 	status := c.config.Cluster.Status()
 	c.out.object(func() {
 		c.out.name("node").text(status.Node)

@@ -60,7 +60,20 @@ func (o NodeOptions) check() error {
 	if o.DataDir == "" {
 		faults = append(faults, errors.New("a node needs a data folder"))
 	}
-	return errors.Join(faults...)
+	return optionsError(errors.Join(faults...))
+}
+
+// OptionsError says that options were wrong, before anything was started.
+type OptionsError struct{ error }
+
+// Unwrap returns what was wrong.
+func (e OptionsError) Unwrap() error { return e.error }
+
+func optionsError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return OptionsError{err}
 }
 
 // Addresses are where a node listens, as ip:port.
@@ -85,7 +98,7 @@ func StartNode(o NodeOptions) (*Node, error) {
 	}
 	raftTLS, httpTLS, err := o.Security.tlsConfigs()
 	if err != nil {
-		return nil, err
+		return nil, OptionsError{err}
 	}
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return nil, err
@@ -95,7 +108,7 @@ func StartNode(o NodeOptions) (*Node, error) {
 		return nil, err
 	}
 	if remembered.Name != "" && remembered.Name != o.Name {
-		return nil, fmt.Errorf("folder %s belongs to node %q, not to %q", o.DataDir, remembered.Name, o.Name)
+		return nil, OptionsError{fmt.Errorf("folder %s belongs to node %q, not to %q", o.DataDir, remembered.Name, o.Name)}
 	}
 	s, err := listen(o, remembered)
 	if err != nil {

@@ -68,7 +68,7 @@ type Cluster struct {
 // nothing is left running.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Nodes < 1 || o.Nodes > MaxNodes {
-		return nil, fmt.Errorf("a cluster has 1 to %d nodes, not %d", MaxNodes, o.Nodes)
+		return nil, OptionsError{fmt.Errorf("a cluster has 1 to %d nodes, not %d", MaxNodes, o.Nodes)}
 	}
 	if o.Process == nil {
 		o.Process = func(n NodeOptions) (Member, error) {
@@ -129,17 +129,17 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 func nthAddress(address string, n int) (string, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", fmt.Errorf("HTTP address: %w", err)
+		return "", OptionsError{fmt.Errorf("HTTP address: %w", err)}
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return "", fmt.Errorf("HTTP address %q: %q is no port", address, text)
+		return "", OptionsError{fmt.Errorf("HTTP address %q: %q is no port", address, text)}
 	}
 	if port != 0 {
 		port += uint64(n)
 	}
 	if port > 65535 {
-		return "", fmt.Errorf("HTTP address %q: node %d would have port %d, over 65535", address, n+1, port)
+		return "", OptionsError{fmt.Errorf("HTTP address %q: node %d would have port %d, over 65535", address, n+1, port)}
 	}
 	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), nil
 }

@@ -75,8 +75,11 @@ type Config struct {
 	Hooks     []probe.Hook // see the node's steps after its own holds
 	Holds     bool         // give the node a [probe.Holds], for tests and --allow-holds
 	OnMembers func([]gossip.Member)
-	OnStop    func(error) // the replica or the applier stopped the node's state; nil: it is logged
-	Log       *slog.Logger
+	// CountFault makes the count of a group's rejection fail; see
+	// [wlm.Config].
+	CountFault func(group string) error
+	OnStop     func(error) // the replica or the applier stopped the node's state; nil: it is logged
+	Log        *slog.Logger
 }
 
 func (c Config) withDefaults() Config {

@@ -25,10 +25,10 @@ func (n *Node) handle(ctx context.Context, from string, message []byte) ([]byte,
 	case kindSearch:
 		return seal(n.handleSearch(ctx, from, body)), nil
 	case kindApplied:
-		return seal(nil, n.handleApplied(from, body)), nil
+		return seal(n.handleApplied(ctx, body)), nil
 	case kindStats:
 		return seal(n.handleStats(body)), nil
-	case kindPropose, kindGroups, kindCommit, kindMembers, kindLeave:
+	case kindPropose, kindGroups, kindCommit, kindLeave:
 		return seal(n.handleAsLeader(ctx, k, body)), nil
 	}
 	return nil, fmt.Errorf("message kind %q from %s is unknown to node %s; it was sent by a newer one", byte(k), from, n.config.Name)
@@ -44,17 +44,6 @@ func (n *Node) handleSearch(ctx context.Context, from string, body []byte) ([]by
 		return nil, err
 	}
 	return answer.AppendTo(nil), nil
-}
-
-func (n *Node) handleApplied(from string, body []byte) error {
-	var m appliedMessage
-	if err := json.Unmarshal(body, &m); err != nil {
-		return fmt.Errorf("decode applied version: %w", err)
-	}
-	if n.acks.applied(from, m) {
-		n.membersChanged.fire()
-	}
-	return nil
 }
 
 func (n *Node) handleStats(body []byte) ([]byte, error) {
@@ -93,11 +82,6 @@ func (n *Node) handleAsLeader(ctx context.Context, k kind, body []byte) ([]byte,
 	case kindCommit:
 		index, err := n.leaderCommit(ctx)
 		return strconv.AppendUint(nil, index, 10), err
-	case kindMembers:
-		if !n.replica.IsLeader() {
-			return nil, n.notLeader()
-		}
-		return json.Marshal(n.acks.versions())
 	default:
 		return nil, n.takeOut(ctx, string(body))
 	}

@@ -73,7 +73,7 @@ func (n *Node) takeOver() error {
 // started, and is itself in the state.
 func (n *Node) catchUp() {
 	for {
-		changed, applied := n.raftChanged.next(), n.applied.next()
+		changed, members := n.raftChanged.next(), n.membersChanged.next()
 		err := n.catchUpOnce()
 		if err == nil {
 			n.coordinator.RefreshRules()
@@ -83,7 +83,7 @@ func (n *Node) catchUp() {
 			return
 		}
 		n.log.Debug("the node is not ready yet", "error", err)
-		if !n.await(retryInterval, changed, applied) {
+		if !n.await(retryInterval, changed, members) {
 			return
 		}
 	}
@@ -124,66 +124,6 @@ func (n *Node) Ready(ctx context.Context) error {
 	case <-n.ctx.Done():
 		return errClosed
 	}
-}
-
-// reportApplied tells the leader which version this node has applied, after
-// each version and to each new leader.
-func (n *Node) reportApplied() {
-	var told report
-	for {
-		changed, applied := n.raftChanged.next(), n.applied.next()
-		leader, _, term := n.replica.Leader()
-		now := report{leader, term, n.applier.Applied()}
-		retry := time.Hour
-		if leader != "" && now != told {
-			if err := n.tell(now); err == nil {
-				told = now
-				continue
-			} else {
-				n.log.Debug("the leader was not told what is applied", "leader", leader, "version", now.version, "error", err)
-				retry = retryInterval
-			}
-		}
-		if !n.await(retry, changed, applied) {
-			return
-		}
-	}
-}
-
-// watchApplied fires the signal after each applied version.
-func (n *Node) watchApplied() {
-	for n.applier.Wait(n.ctx, n.applier.Applied()+1) == nil {
-		n.applied.fire()
-	}
-}
-
-// report is what a node last told whom.
-type report struct {
-	leader  string
-	term    uint64
-	version uint64
-}
-
-// tellTimeout bounds the wait for the leader's receipt; a lost message is sent
-// again after it.
-const tellTimeout = time.Second
-
-func (n *Node) tell(r report) error {
-	m := appliedMessage{Version: r.version, Life: n.life}
-	if r.leader == n.config.Name {
-		if n.acks.applied(r.leader, m) {
-			n.membersChanged.fire()
-		}
-		return nil
-	}
-	body, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(n.ctx, tellTimeout)
-	defer cancel()
-	_, err = n.askOther(ctx, r.leader, r.term, kindApplied, body)
-	return err
 }
 
 // takeOut removes a node from raft and from the state.

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -71,8 +70,7 @@ func (n *Node) manageOnce() error {
 		if i >= 0 {
 			server = &servers[i]
 		}
-		state := n.replica.State()
-		errs = append(errs, n.settle(planMember(m, server, state.Node(m.Name), n.acks.version(m.Name) >= state.Version()), m))
+		errs = append(errs, n.settle(planMember(m, server, n.replica.State().Node(m.Name)), m))
 	}
 	return errors.Join(errs...)
 }
@@ -86,11 +84,11 @@ const (
 	memberAdd                 // raft does not know it
 	memberMove                // it has a new raft address
 	memberDescribe            // the state does not know it, or not as it is
-	memberPromote             // it may vote and has caught up
+	memberPromote             // it may vote, once it has caught up
 )
 
 // planMember decides what comes next for a member that gossip sees alive.
-func planMember(m gossip.Member, server *replica.Server, known *cluster.Node, caughtUp bool) memberStep {
+func planMember(m gossip.Member, server *replica.Server, known *cluster.Node) memberStep {
 	switch {
 	case server != nil && known != nil && known.ID != m.ID && server.Voter:
 		return memberRemove
@@ -100,7 +98,7 @@ func planMember(m gossip.Member, server *replica.Server, known *cluster.Node, ca
 		return memberMove
 	case known == nil || known.ID != m.ID || !slices.Equal(roleNames(known.Roles), m.Roles):
 		return memberDescribe
-	case !server.Voter && slices.Contains(m.Roles, string(cluster.Manager)) && caughtUp:
+	case !server.Voter && slices.Contains(m.Roles, string(cluster.Manager)):
 		return memberPromote
 	}
 	return memberFine
@@ -117,22 +115,34 @@ func (n *Node) settle(step memberStep, m gossip.Member) error {
 	switch step {
 	case memberRemove:
 		n.log.Info("a voter came back without its disk and has to catch up before it votes again", "member", m.Name)
-		n.acks.forget(m.Name)
 		err = n.replica.Remove(ctx, m.Name)
 	case memberAdd:
-		n.acks.forget(m.Name)
 		err = n.replica.AddNonvoter(ctx, m.Name, m.Raft)
 	case memberMove:
 		err = n.move(ctx, m)
 	case memberDescribe:
 		_, err = n.replica.Propose(ctx, &cluster.PutNode{Node: cluster.Node{Name: m.Name, ID: m.ID, Roles: rolesOf(m.Roles)}})
 	case memberPromote:
-		err = n.replica.AddVoter(ctx, m.Name, m.Raft)
+		err = n.promote(ctx, m)
 	}
 	if err == nil {
 		n.membersChanged.fire()
 	}
 	return err
+}
+
+// catchUpTimeout bounds how long the leader waits for one member to catch up
+// before it looks after the others.
+const catchUpTimeout = time.Second
+
+// promote gives a member its vote once it has applied what the leader has.
+func (n *Node) promote(ctx context.Context, m gossip.Member) error {
+	waiting, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	if err := n.askApplied(waiting, m.Name, n.replica.State().Version()); err != nil {
+		return err
+	}
+	return n.replica.AddVoter(ctx, m.Name, m.Raft)
 }
 
 // move gives a raft member a new address and keeps its vote.
@@ -147,30 +157,6 @@ func (n *Node) move(ctx context.Context, m gossip.Member) error {
 		}
 	}
 	return n.replica.AddNonvoter(ctx, m.Name, m.Raft)
-}
-
-// appliedVersions returns what each member has applied: from the leader, or,
-// when it does not answer in time, of this node alone.
-func (n *Node) appliedVersions(ctx context.Context) map[string]uint64 {
-	if n.replica.IsLeader() {
-		return n.acks.versions()
-	}
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
-	defer cancel()
-	own := map[string]uint64{n.config.Name: n.applier.Applied()}
-	leader, _, term := n.replica.Leader()
-	if leader == "" {
-		return own
-	}
-	answer, err := n.askOther(ctx, leader, term, kindMembers, nil)
-	if err != nil {
-		return own
-	}
-	versions := map[string]uint64{}
-	if err := json.Unmarshal(answer, &versions); err != nil {
-		return own
-	}
-	return versions
 }
 
 func roleNames(roles []cluster.Role) []string {

@@ -17,9 +17,8 @@ const (
 	kindSearch  kind = 's' // wire.SearchRequest, answered by wire.SearchAnswer
 	kindPropose kind = 'p' // an encoded command, answered by proposeAnswer
 	kindGroups  kind = 'g' // no body, answered by the leader's groups
-	kindApplied kind = 'a' // appliedMessage, to the leader, answered by nothing as a receipt
+	kindApplied kind = 'a' // a version in decimal, answered with the applied one once that is reached
 	kindCommit  kind = 'c' // no body, answered by the leader's commit index
-	kindMembers kind = 'm' // no body, answered by the applied versions the leader knows
 	kindStats   kind = 't' // statsRequest, answered by statsAnswer
 	kindLeave   kind = 'l' // a node's name, answered when the leader has taken it out
 )
@@ -36,11 +35,6 @@ type proposeAnswer struct {
 	Group        *cluster.Group `json:"group,omitempty"`
 	Rule         *cluster.Rule  `json:"rule,omitempty"`
 	Index        *cluster.Index `json:"index,omitempty"`
-}
-
-type appliedMessage struct {
-	Version uint64 `json:"version"`
-	Life    uint64 `json:"life"` // a number that grows with every start of the node
 }
 
 type statsRequest struct {

@@ -29,7 +29,6 @@ type Node struct {
 	probe  *probe.Probe
 	holds  *probe.Holds
 	ids    *ids
-	life   uint64
 
 	applier     *applier.Applier
 	throttle    *wlm.Throttle
@@ -40,9 +39,8 @@ type Node struct {
 	server      *http.Server
 
 	raftChanged    *signal // leader, term or raft membership
-	membersChanged *signal // gossip's view, or what members have applied
-	applied        *signal // this node's applied version
-	acks           acks
+	membersChanged *signal // gossip's view
+	heard          heard
 	pending        atomic.Int64  // commands proposed here that have no answer yet
 	started        chan struct{} // closed when all parts are there
 	caughtUp       chan struct{} // closed when the node is ready
@@ -64,8 +62,7 @@ func Start(config Config) (*Node, error) {
 	}
 	n := &Node{
 		config: config, log: config.Log.With("node", config.Name), ids: newIDs(config.Seed),
-		life:        uint64(time.Now().UnixNano()),
-		raftChanged: newSignal(), membersChanged: newSignal(), applied: newSignal(),
+		raftChanged: newSignal(), membersChanged: newSignal(),
 		started: make(chan struct{}), caughtUp: make(chan struct{}),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
@@ -79,8 +76,6 @@ func Start(config Config) (*Node, error) {
 		return nil, errors.Join(fmt.Errorf("start node %s: %w", config.Name, err), n.Close())
 	}
 	close(n.started)
-	n.run(n.watchApplied)
-	n.run(n.reportApplied)
 	n.run(n.manageMembers)
 	n.run(n.catchUp)
 	n.run(n.join)
@@ -95,7 +90,7 @@ func Start(config Config) (*Node, error) {
 func (n *Node) assemble() (err error) {
 	c := n.config
 	n.applier = applier.New(applier.Config{Probe: n.probe, Log: n.log})
-	if n.throttle, err = wlm.New(wlm.Config{Switches: c.Switches, Probe: n.probe, Log: n.log}); err != nil {
+	if n.throttle, err = wlm.New(wlm.Config{Switches: c.Switches, Probe: n.probe, Log: n.log, CountFault: c.CountFault}); err != nil {
 		return err
 	}
 	n.applier.Before("wlm.settings", n.throttle.ApplySettings)

@@ -184,35 +184,3 @@ func (n *Node) lead(ctx context.Context, c cluster.Command) (*proposeAnswer, err
 	}
 	return answer, nil
 }
-
-// awaitApplied waits until all who are alive have applied a version; a member
-// that dies is not waited for any longer. It says whether all have.
-func (n *Node) awaitApplied(ctx context.Context, s *cluster.State) bool {
-	timeout := time.NewTimer(s.PublishTimeout())
-	defer timeout.Stop()
-	for {
-		changed := n.membersChanged.next()
-		if n.appliedByAll(s.Version()) {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-timeout.C:
-			n.log.Warn("not every member has applied a version in time", "version", s.Version(), "timeout", s.PublishTimeout())
-			return false
-		case <-ctx.Done():
-			return false
-		case <-n.ctx.Done():
-			return false
-		}
-	}
-}
-
-func (n *Node) appliedByAll(version uint64) bool {
-	for _, m := range n.gossip.Members() {
-		if m.Alive && n.State().Node(m.Name) != nil && n.acks.version(m.Name) < version {
-			return false
-		}
-	}
-	return n.acks.version(n.config.Name) >= version
-}

@@ -20,11 +20,11 @@ func (n *Node) Status() rest.Status {
 		Leader: leader, Ready: n.ready.Load(),
 		PendingTasks: int(n.pending.Load()),
 	}
-	versions := n.appliedVersions(n.ctx)
+	n.heard.set(n.config.Name, n.applier.Applied())
 	for _, m := range n.gossip.Members() {
 		s.Members = append(s.Members, rest.Member{
 			Name: m.Name, ID: m.ID, Address: m.Address, HTTP: m.HTTP, Raft: m.Raft, Roles: rolesOf(m.Roles),
-			AppliedVersion: versions[m.Name], Alive: m.Alive,
+			AppliedVersion: n.heard.get(m.Name), Alive: m.Alive,
 		})
 	}
 	return s

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The test binary serves as the command: scripts and processes call it by the
+// name wlmsim.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"wlmsim": func() { os.Exit(run()) }})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true})
+}
