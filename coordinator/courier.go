@@ -83,7 +83,8 @@ func (s *couriers) serve(calls chan *call) {
 
 // carry makes one call and says whether the courier is idle again. It is so
 // before its search hears of the answer, so that searches in a row find it.
-// A Goexit of the peer ends the courier, after its search has heard.
+// A Goexit of the peer ends the courier, after its search has heard that there
+// is no answer.
 func (s *couriers) carry(calls chan *call, k *call) (again bool) {
 	var (
 		answer   *wire.SearchAnswer
@@ -91,9 +92,6 @@ func (s *couriers) carry(calls chan *call, k *call) (again bool) {
 		returned bool
 	)
 	defer func() {
-		if !returned {
-			err = errPanicked()
-		}
 		again = s.park(calls, returned)
 		k.search.take(k, answer, err)
 	}()

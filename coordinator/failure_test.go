@@ -543,6 +543,50 @@ func TestATimeOutNamesTheNodesThatDidNotAnswer(t *testing.T) {
 	}
 }
 
+// slowNode makes d3 answer a second late, or stop at once if it is polite.
+func slowNode(polite bool) options {
+	return options{peers: func(next coordinator.Peers) coordinator.Peers {
+		return peers(func(ctx context.Context, node string, r *wire.SearchRequest) (*wire.SearchAnswer, error) {
+			if node != "d3" {
+				return next.Search(ctx, node, r)
+			}
+			if polite {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			time.Sleep(time.Second)
+			return next.Search(context.WithoutCancel(ctx), node, r)
+		})
+	}}
+}
+
+// Promise 6: what arrives after the end changes nothing, while the search is
+// held before it looks, and while it merges.
+func TestWhatComesAfterATimeOutIsNoAnswer(t *testing.T) {
+	for _, test := range []struct {
+		step   probe.Step
+		polite bool
+	}{{probe.FannedOut, true}, {probe.Merge, false}} {
+		t.Run(string(test.step), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, slowNode(test.polite))
+				w.group("g", cluster.ByGroup, 1)
+				require.NoError(t, w.holds.Hold(test.step, probe.Filter{}))
+				r := in("one", "g")
+				r.Timeout = 500 * time.Millisecond
+				a := w.start(t.Context(), r)
+				time.Sleep(2 * time.Second)
+				w.holds.Release(test.step)
+				response := completed(t, <-a)
+				require.True(t, response.TimedOut)
+				require.Equal(t, []string{"d3"}, nodesOf(response.Shards.Failures))
+				require.Contains(t, response.Shards.Failures[0].Reason, "did not answer within 500ms")
+				w.idle()
+			})
+		})
+	}
+}
+
 func contains(list []string, s string) bool {
 	for _, other := range list {
 		if other == s {

@@ -123,6 +123,32 @@ func TestTheSameSearchHasTheSameAnswer(t *testing.T) {
 	require.Equal(t, first.Hits[3:7], completed(t, w.search(t.Context(), r)).Hits)
 }
 
+// Searches in a row share a plan, as long as they ask for the same of the same
+// state.
+func TestASearchAsksForTheShardsOfItsOwnStateAndIndex(t *testing.T) {
+	w := newWorld(t, options{})
+	shards := func(index string) int {
+		return completed(t, w.search(t.Context(), coordinator.Request{Index: index})).Shards.Total
+	}
+	require.Equal(t, 6, shards("logs"))
+	w.apply(&cluster.CreateIndex{Name: "more", Shards: 4})
+	require.Equal(t, []int{4, 6, 10, 10}, []int{shards("more"), shards("logs"), shards("logs,more"), shards("")})
+	w.apply(&cluster.DeleteIndex{Name: "logs"}, &cluster.CreateIndex{Name: "logs", Shards: 2})
+	require.Equal(t, []int{6, 2, 2}, []int{shards(""), shards("logs"), shards("logs")})
+}
+
+func TestAWindowBeyondTheBoundIsABadRequest(t *testing.T) {
+	w := newWorld(t, options{})
+	r := in("one", "g")
+	r.From, r.Size = 9995, 6
+	var failure *coordinator.SearchError
+	require.ErrorAs(t, w.search(t.Context(), r).err, &failure)
+	require.Equal(t, 400, failure.Status)
+	require.Contains(t, failure.Error(), "must be less than or equal to: [10000] but was [10001]")
+	r.Size = 5
+	completed(t, w.search(t.Context(), r))
+}
+
 func TestACountHasNoHits(t *testing.T) {
 	w := newWorld(t, options{})
 	r := in("one", "g")

@@ -2,6 +2,7 @@ package datanode_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -260,6 +261,41 @@ func TestWhatASearchDrawsDoesNotDependOnTheOrderOfArrival(t *testing.T) {
 		require.NotEqual(t, a1, b1)
 		require.NotEqual(t, a1, took(one, "a"), "a name that comes again draws anew")
 		require.NotEqual(t, a1, took(open(t, logs, func(c *datanode.Config) { c.Seed = 8 }), "a"), "another seed")
+	})
+}
+
+// Promise 4, for more names than there is memory for.
+func TestNamesThatPushOneAnotherOutDrawTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const names = 3000
+		logs := stateWith(t, "logs", 4, cluster.ServiceTime{Distribution: cluster.Exponential, Mean: time.Second})
+		one, two := open(t, logs, nil), open(t, logs, nil)
+		took := func(d *datanode.DataNode, i int) time.Duration {
+			began := time.Now()
+			_, err := d.Search(t.Context(), "m1", request(fmt.Sprint(i), -1, 0))
+			require.NoError(t, err)
+			return time.Since(began)
+		}
+		var forth, back [names]time.Duration
+		for i := range names {
+			forth[i] = took(one, i)
+			back[names-1-i] = took(two, names-1-i)
+		}
+		require.Equal(t, forth, back)
+	})
+}
+
+// Promise 2: what is over at the instant at which its search ends was served.
+func TestATaskThatIsOverAsItsSearchEndsIsCompleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, stateWith(t, "logs", 4, cluster.ServiceTime{}), nil)
+		const times = 50
+		for range times {
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			d.Search(ctx, "m1", request("one", time.Second, 0)) // an answer or an error: both are ready
+			stop()
+		}
+		require.Equal(t, datanode.Stats{Completed: times}, d.Stats())
 	})
 }
 
