@@ -36,8 +36,8 @@ type nodeFlags struct {
 func (f *nodeFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.profile, "profile", wlm.ProfileReviewed, "profile of switches: "+strings.Join(wlm.Profiles(), " or "))
 	flags.StringArrayVar(&f.switches, "set", nil, "one switch alone: switches.NAME=VALUE (repeatable)")
-	flags.StringArrayVar(&f.settings, "setting", []string{cluster.SettingMode + "=" + string(cluster.Enabled), cluster.SettingRuleRefresh + "=1000"},
-		"cluster setting of a new cluster: KEY=VALUE (repeatable)")
+	flags.StringArrayVar(&f.settings, "setting", nil,
+		"cluster setting of a new cluster: KEY=VALUE (repeatable); "+cluster.SettingMode+" is enabled and "+cluster.SettingRuleRefresh+" 1000 unless given")
 	flags.StringVar(&f.users, "users", "", "YAML file of users, bcrypt hashes and roles; only they may log in")
 	flags.StringVar(&f.gossipKey, "gossip-key", "", "key that encrypts gossip, 32, 48 or 64 hex digits, the same on every node")
 	flags.StringVar(&f.cert, "tls-cert", "", "PEM certificate of the node, for raft and HTTP")
@@ -115,7 +115,8 @@ func (f *nodeFlags) readSwitches() (wlm.Switches, error) {
 }
 
 func (f *nodeFlags) readSettings() (cluster.SettingsChange, error) {
-	c := cluster.SettingsChange{Persistent: map[string]*string{}}
+	enabled, refresh := string(cluster.Enabled), "1000"
+	c := cluster.SettingsChange{Persistent: map[string]*string{cluster.SettingMode: &enabled, cluster.SettingRuleRefresh: &refresh}}
 	for _, assignment := range f.settings {
 		key, value, found := strings.Cut(assignment, "=")
 		if !found {

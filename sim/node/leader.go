@@ -126,10 +126,24 @@ func (n *Node) Ready(ctx context.Context) error {
 	}
 }
 
-// takeOut removes a node from raft and from the state.
+// takeOut removes a node from raft and from the state. It first waits until
+// this node has heard that the other one is leaving, since it would be taken in
+// again otherwise.
 func (n *Node) takeOut(ctx context.Context, name string) error {
 	if !n.replica.IsLeader() {
 		return n.notLeader()
+	}
+	for {
+		changed := n.membersChanged.next()
+		if !n.stays(name) {
+			break
+		}
+		if !n.await(retryInterval, changed, ctx.Done()) {
+			return errClosed
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
 	if n.replica.State().Node(name) != nil {
 		if _, err := n.replica.Propose(ctx, &cluster.RemoveNode{Name: name}); err != nil {
@@ -137,6 +151,16 @@ func (n *Node) takeOut(ctx context.Context, name string) error {
 		}
 	}
 	return n.leading(n.replica.Remove(ctx, name))
+}
+
+// stays says whether a member is alive and not about to leave.
+func (n *Node) stays(name string) bool {
+	for _, m := range n.gossip.Members() {
+		if m.Name == name {
+			return m.Alive && !leaving(m)
+		}
+	}
+	return false
 }
 
 // leading turns raft's word that this node does not lead into a refusal that

@@ -90,6 +90,8 @@ const (
 // planMember decides what comes next for a member that gossip sees alive.
 func planMember(m gossip.Member, server *replica.Server, known *cluster.Node) memberStep {
 	switch {
+	case leaving(m):
+		return memberFine
 	case server != nil && known != nil && known.ID != m.ID && server.Voter:
 		return memberRemove
 	case server == nil:
@@ -103,6 +105,10 @@ func planMember(m gossip.Member, server *replica.Server, known *cluster.Node) me
 	}
 	return memberFine
 }
+
+// leaving says whether a member has announced that it leaves: it then has no
+// role any more.
+func leaving(m gossip.Member) bool { return len(m.Roles) == 0 }
 
 // settle does one step. What follows it comes with the news that it causes.
 func (n *Node) settle(step memberStep, m gossip.Member) error {

@@ -310,6 +310,10 @@ func (n *Node) Close() error {
 // out of gossip. Shards that live on it are lost. The node still has to be
 // closed.
 func (n *Node) Leave(ctx context.Context) error {
+	self := gossip.Member{ID: n.config.ID, Raft: n.config.Raft.Address, HTTP: n.config.HTTP.Address} // no role: it is leaving
+	if err := n.gossip.UpdateSelf(self); err != nil {
+		return err
+	}
 	_, err := n.askLeader(ctx, kindLeave, []byte(n.config.Name), func(ctx context.Context) ([]byte, error) {
 		return nil, n.takeOut(ctx, n.config.Name)
 	})

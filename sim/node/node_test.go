@@ -1,0 +1,186 @@
+package node_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/probe"
+)
+
+// The whole of a cluster in virtual time: a group is made through a data node,
+// known everywhere when the answer comes, and enforced on each node alone.
+func TestAGroupIsEnforcedOnEveryNodeWhenItsPutIsAnswered(t *testing.T) {
+	inLab(t, "m1 m2 m3 d1 d2", nil, func(l *lab) {
+		l.index(4)
+		g := l.group("d1", "analytics", cluster.ByUsername, 1)
+		for _, name := range l.names {
+			require.NotNil(l.t, l.nodes[name].State().Group(g), name)
+			cancel, done := l.hold(name, "alice", g)
+			require.Equal(l.t, 1, l.held(name, g))
+			require.True(l.t, throttled(l.search(l.t.Context(), name, "alice", g, 0).err), name)
+			require.NoError(l.t, l.search(l.t.Context(), name, "bob", g, 0).err, name)
+			require.EqualValues(l.t, 1, l.throttledCount(name, g))
+			cancel()
+			require.ErrorIs(l.t, (<-done).err, context.Canceled)
+		}
+		l.requireNoPermit()
+	})
+}
+
+// Promise 1: the answer waits for every live member, and no longer than the
+// publish timeout; then it is a success that was not acknowledged.
+func TestAPutWaitsForEveryLiveMember(t *testing.T) {
+	inLab(t, "m1 m2 m3", nil, func(l *lab) {
+		slow := l.follower()
+		l.holdStep(slow, probe.ApplierPublished, probe.Filter{})
+		began := time.Now()
+		r := l.mustPropose(l.leader(), newGroup("held0000000000000000a", "held", cluster.ByGroup, 1))
+		require.False(l.t, r.Acknowledged)
+		require.Equal(l.t, 30*time.Second, time.Since(began).Truncate(time.Second))
+		require.NotNil(l.t, l.nodes[slow].State().Group(r.Group.ID), "it is published there, its listeners have not heard of it")
+		l.nodes[slow].Holds().Release(probe.ApplierPublished)
+
+		began = time.Now()
+		r = l.mustPropose(l.leader(), newGroup("after000000000000000a", "after", cluster.ByGroup, 1))
+		require.True(l.t, r.Acknowledged)
+		require.Less(l.t, time.Since(began), time.Second)
+	})
+}
+
+// Promise 1: a member that dies ends the wait for it.
+func TestAPutDoesNotWaitForTheDead(t *testing.T) {
+	inLab(t, "m1 m2 m3", nil, func(l *lab) {
+		victim := l.follower()
+		l.holdStep(victim, probe.ApplierPublished, probe.Filter{})
+		done := make(chan bool, 1)
+		leader := l.leader()
+		go func() {
+			r, err := l.propose(leader, newGroup("wait0000000000000000a", "wait", cluster.ByGroup, 1))
+			done <- err == nil && r.Acknowledged
+		}()
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		require.Empty(l.t, done, "the answer waits for %s", victim)
+		l.crash(victim)
+		began := time.Now()
+		require.True(l.t, <-done)
+		require.Less(l.t, time.Since(began), 10*time.Second)
+	})
+}
+
+// Promise 1: a leader that is lost half way gives "outcome unknown", at once.
+func TestALeaderLostHalfWayLeavesTheOutcomeUnknown(t *testing.T) {
+	inLab(t, "m1 m2 m3", nil, func(l *lab) {
+		leader, forwarder := l.leader(), l.follower()
+		l.holdStep(leader, probe.ClusterProposed, probe.Filter{})
+		errs := make(chan error, 1)
+		go func() {
+			_, err := l.propose(forwarder, newGroup("lost0000000000000000a", "lost", cluster.ByGroup, 1))
+			errs <- err
+		}()
+		require.True(l.t, l.nodes[leader].Holds().Await(nil, probe.ClusterProposed, 1))
+		began := time.Now()
+		l.crash(leader)
+		err := <-errs
+		require.Equal(l.t, cluster.OutcomeUnknown, cluster.KindOf(err))
+		require.ErrorContains(l.t, err, "outcome unknown")
+		require.Less(l.t, time.Since(began), 5*time.Second)
+		require.Nil(l.t, l.nodes[forwarder].State().GroupNamed("lost"), "it is never sent again")
+
+		r := l.mustPropose(forwarder, newGroup("next0000000000000000a", "next", cluster.ByGroup, 1))
+		require.NotNil(l.t, r.Group)
+	})
+}
+
+// Promise 1: without a leader a write is refused after the manager timeout,
+// and searches go on by the state that is there.
+func TestWithoutALeaderWritesAreRefusedAndSearchesGoOn(t *testing.T) {
+	inLab(t, "m1 m2 m3", nil, func(l *lab) {
+		l.index(3)
+		g := l.group("m1", "analytics", cluster.ByGroup, 1)
+		l.crash("m2")
+		l.crash("m3")
+		began := time.Now()
+		_, err := l.propose("m1", newGroup("none0000000000000000a", "none", cluster.ByGroup, 1))
+		require.Contains(l.t, []cluster.Kind{cluster.NotDiscovered, cluster.OutcomeUnknown}, cluster.KindOf(err), "%v", err)
+		require.LessOrEqual(l.t, time.Since(began), 31*time.Second)
+		cancel, done := l.hold("m1", "alice", g)
+		require.True(l.t, throttled(l.search(l.t.Context(), "m1", "bob", g, 0).err))
+		cancel()
+		<-done
+		l.requireNoPermit()
+	})
+}
+
+// Promise 2: reads come from the leader and show every acknowledged write.
+func TestReadsShowEveryAcknowledgedWrite(t *testing.T) {
+	inLab(t, "m1 m2 m3", nil, func(l *lab) {
+		for i, name := range []string{"m1", "m2", "m3"} {
+			g := l.group(name, "group-"+name, cluster.ByGroup, 1)
+			for _, reader := range l.names {
+				groups, err := l.nodes[reader].Groups(l.t.Context())
+				require.NoError(l.t, err)
+				require.Len(l.t, groups, i+1)
+			}
+			require.NotEmpty(l.t, g)
+		}
+	})
+}
+
+// Promise 3: a node that has not caught up refuses searches.
+func TestANodeThatHasNotCaughtUpRefusesSearches(t *testing.T) {
+	inLab(t, "m1 m2 m3", nil, func(l *lab) {
+		l.index(3)
+		g := l.group("m1", "analytics", cluster.ByGroup, 1)
+		victim := l.follower()
+		l.crash(victim)
+		l.start(victim)
+		require.Equal(l.t, cluster.ClusterBlock, cluster.KindOf(l.search(l.t.Context(), victim, "alice", g, 0).err))
+		l.awaitReady(victim)
+		require.NoError(l.t, l.search(l.t.Context(), victim, "alice", g, 0).err)
+		require.NotNil(l.t, l.nodes[victim].State().Group(g))
+	})
+}
+
+// A voter that lost its disk is taken out, catches up without a vote, and
+// votes again.
+func TestAVoterWithoutItsDiskCatchesUpBeforeItVotes(t *testing.T) {
+	inLab(t, "m1 m2 m3", nil, func(l *lab) {
+		l.group("m1", "analytics", cluster.ByGroup, 1)
+		victim := l.follower()
+		l.crash(victim)
+		l.stores[victim].Lost()
+		l.ids[victim] = "fresh-disk-0000000000a"
+		l.start(victim)
+		l.awaitReady(victim)
+		require.NotNil(l.t, l.nodes[victim].State().GroupNamed("analytics"))
+		require.Equal(l.t, l.ids[victim], l.nodes[victim].State().Node(victim).ID)
+
+		// Its vote counts again: with one of the others gone there is still a
+		// majority.
+		other := l.follower()
+		if other == victim {
+			other = l.leader()
+		}
+		time.Sleep(5 * time.Second)
+		l.crash(other)
+		l.group(victim, "later", cluster.ByGroup, 1)
+	})
+}
+
+// A node that leaves is out of raft and out of the state, and writes go on.
+func TestANodeThatLeavesIsForgotten(t *testing.T) {
+	inLab(t, "m1 m2 m3 m4", nil, func(l *lab) {
+		leaver := l.follower()
+		require.NoError(l.t, l.nodes[leaver].Leave(l.t.Context()))
+		l.stop(leaver)
+		leader := l.leader()
+		require.Nil(l.t, l.nodes[leader].State().Node(leaver))
+		l.group(leader, "after", cluster.ByGroup, 1)
+	})
+}
