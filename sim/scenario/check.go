@@ -381,12 +381,9 @@ func (c *checker) expectations() {
 
 func (c *checker) outcome(e *Explore) {
 	known := c.file.zeroVars(InExplore)
-	for i, o := range e.Observe {
+	for _, o := range e.Observe {
 		path := "explore.observe." + o.Name
 		c.identifier(path, "observed value", o.Name)
-		if slices.ContainsFunc(e.Observe[:i], func(other Entry[Expression]) bool { return other.Name == o.Name }) {
-			continue // a duplicate key, which has its fault
-		}
 		c.expression(path, o.Value, known, false)
 	}
 	seen := c.file.zeroVars(InOutcome)

@@ -71,13 +71,8 @@ func (d *decoder) faultAt(n ast.Node, format string, args ...any) {
 // start is where a node begins; YAML's own token of a block mapping is its
 // first colon.
 func start(n ast.Node) *token.Position {
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		if !n.IsFlowStyle && len(n.Values) > 0 {
-			return start(n.Values[0].Key)
-		}
-	case *ast.MappingValueNode:
-		return start(n.Key)
+	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
+		return m.Values[0].Key.GetToken().Position
 	}
 	return n.GetToken().Position
 }
@@ -360,19 +355,14 @@ type pair struct {
 
 // pairs returns the keys of a mapping, each once; it faults duplicates.
 func (d *decoder) pairs(n ast.Node, path string) ([]pair, bool) {
-	var nodes []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		nodes = n.Values
-	case *ast.MappingValueNode:
-		nodes = []*ast.MappingValueNode{n}
-	default:
+	mapping, ok := n.(*ast.MappingNode)
+	if !ok {
 		d.faultAt(n, "%s must be a mapping but is %s", last(path), kind(n))
 		return nil, false
 	}
 	var pairs []pair
 	seen := map[string]bool{}
-	for _, m := range nodes {
+	for _, m := range mapping.Values {
 		key, _, ok := scalar(m.Key)
 		switch {
 		case !ok:
@@ -471,7 +461,7 @@ func shape(n ast.Node) string {
 	switch n.(type) {
 	case *ast.SequenceNode:
 		return "list"
-	case *ast.MappingNode, *ast.MappingValueNode:
+	case *ast.MappingNode:
 		return "map"
 	}
 	return "scalar"
@@ -479,7 +469,7 @@ func shape(n ast.Node) string {
 
 func kind(n ast.Node) string {
 	switch n.Type() {
-	case ast.MappingType, ast.MappingValueType:
+	case ast.MappingType:
 		return "a mapping"
 	case ast.SequenceType:
 		return "a list"

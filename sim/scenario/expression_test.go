@@ -74,6 +74,7 @@ func TestExpressionsKnowTheWorld(t *testing.T) {
 		`permits("d1", "analytics").held == 2 and permits("d1", "analytics").buckets == 1`,
 		`state("m1").version == 9 and state("m1").leader == "m2" and state("m1").rules_version == 8 and state("m1").members == 5`,
 		`bucket_peak("d1", "analytics") == 6`,
+		`stats(first.node, "analytics").total_completions == 2`,
 	} {
 		p, err := f.Compile(e, scenario.InRun)
 		require.NoError(t, err, e)

@@ -376,6 +376,7 @@ func (f *File) For(profile string) *File {
 	c.Breaks = u.Breaks
 	if u.Expect != nil {
 		c.Expect = u.Expect
+		c.origin = c.origin.moved("under."+profile+".expect", "expect")
 	}
 	c.Under = nil
 	return c

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -102,6 +103,22 @@ func (f *File) Line(path string) int {
 		return 0
 	}
 	return f.origin.place(path).Line
+}
+
+// moved returns where things stood in a file of which one part took the place
+// of another.
+func (o *origin) moved(from, to string) *origin {
+	if o == nil {
+		return nil
+	}
+	c := *o
+	c.places = maps.Clone(o.places)
+	for path, place := range o.places {
+		if rest, ok := strings.CutPrefix(path, from); ok && (rest == "" || rest[0] == '[') {
+			c.places[to+rest] = place
+		}
+	}
+	return &c
 }
 
 func (o *origin) place(path string) Fault { return placeOf(o.places, path) }

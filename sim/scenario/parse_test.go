@@ -192,6 +192,17 @@ func TestFaults(t *testing.T) {
 		{"alias", "about: *a", `1:8: * is YAML that scenarios do not use`},
 		{"tag", "about: !!str x", `1:8: !!str is YAML that scenarios do not use`},
 		{"syntax", "about: [", `sequence end token ']' not found`},
+		{"list for text", "about: [a]", `1:8: about must be text but is a list`},
+		{"nothing as a key", "users: {~: {roles: [b]}}", `1:9: a key must be text but is nothing`},
+		{"user of a long name", "steps: [{at: 1s, search: {user: " + strings.Repeat("u", 1025) + "}}]", `a name of 1025 bytes: 1 to 1024`},
+		{"group of a hold", "steps: [{at: 1s, hold: {node: m1, step: wlm.counted, group: x}}]", `1:61: unknown group "x": one of analytics`},
+		{"observed name", "explore: {actors: {a: [{search: {}}]}, observe: {a-b: '1'}}", `1:55: the observed value "a-b" cannot be named in expressions`},
+		{"observed value of no type", "explore: {actors: {a: [{search: {}}]}, observe: {a: '[1, \"a\"][0]'}}", `1:54: the value has no fixed type`},
+		{"end of a range", "steps: [{at: 1s, link: {sides: [[m1], rest], latency: 1ms..-5ms}}]", `1:55: latency: time -5ms is negative`},
+		{"start of a range", "steps: [{at: 1s, link: {sides: [[m1], rest], latency: x..5ms}}]", `1:55: latency: "x" is no time`},
+		{"rate too low", "load: [{name: a, arrive: {poisson: 1e-300/s}, for: 1s}]", `1:36: poisson: rate 1e-300/s is out of bounds`},
+		{"alpha of a pareto", "steps: [{at: 1s, search: {service_time: {pareto: {min: 1s, alpha: 101}}}}]", `1:67: alpha 101 is out of bounds: at most 100`},
+		{"factor without end", "load: [{name: a, arrive: {closed: 1}, for: 1s, retry: {on: [429], attempts: 2, backoff: {initial: 1s, factor: 1e999}}}]", `1:111: factor 1e999 is out of bounds: 1 to 100`},
 		{"second document", "---\nversion: 1", `2:1: a second document: a file holds one scenario`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -221,6 +232,9 @@ func TestFaultsOfExpressions(t *testing.T) {
 		{`stats("analytisc").total_throttled == 0`, `11: unknown group "analytisc": did you mean "analytics"?`},
 		{`permits("d1").held == 0`, `5: permits takes (node, group)`},
 		{`stats("d1", "analytics", "x").total_throttled == 0`, `5: stats takes (group) or (node, group)`},
+		{`one.error.type.x == ""`, `unknown field "x"`},
+		{`one.took < duration()`, `not enough arguments`},
+		{strings.Repeat("1 + ", 1000) + "1 == 1001", `the expression has 4009 bytes: at most 2000`},
 		{`one.status`, `5: must be true or false: expected bool, but got int`},
 		{`one.status == "429"`, `invalid operation: == (mismatched types int and string)`},
 		{`one.took < duration("5 s")`, `16: "5 s" is no time`},
@@ -246,6 +260,21 @@ func TestTheCaretStandsUnderTheFault(t *testing.T) {
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines[1], 164)
 	require.Equal(t, "rolls", lines[1][len(lines[2])-1:][:5])
+}
+
+// A whole file of faults stays readable.
+func TestOnlySoManyFaultsAreShown(t *testing.T) {
+	_, err := scenario.Parse("f.yaml", []byte("version: 1\nname: x\nsteps:\n"+strings.Repeat("  - {at: 1s, search: {user: 1}}\n", scenario.MaxFaults+5)))
+	require.Len(t, err, scenario.MaxFaults+5)
+	require.True(t, strings.HasSuffix(err.Error(), "and 5 more"))
+	_, err = scenario.Parse("f.yaml", []byte("version: 1\nname: x\ncluster: {data: 100}\nsteps: [{at: 1s, search: {via: x}}]"))
+	require.ErrorContains(t, err, "m1, m2, m3, d1, d2, d3,")
+	require.ErrorContains(t, err, "and 74 more")
+}
+
+func TestARateWithoutAUnitCannotBePrinted(t *testing.T) {
+	f := scenario.File{Load: []scenario.Load{{Arrive: scenario.Arrival{Poisson: scenario.Rate{Count: 1, Per: time.Hour * 24}}}}}
+	require.Panics(t, func() { scenario.Print(&f) })
 }
 
 // Promise 1: what cannot be read at all is a fault as well.
@@ -290,6 +319,7 @@ func TestForPutsTheProfileInItsPlace(t *testing.T) {
 	require.Equal(t, []scenario.Promise{scenario.PrincipalStays, scenario.RejectionAttribution}, s.Breaks)
 	require.Equal(t, scenario.Expression(`stats("d2", "DEFAULT_WORKLOAD_GROUP").total_throttled == 1`), s.Expect[1])
 	require.Len(t, f.Expect, 3)
+	require.Equal(t, []int{41, 48}, []int{f.Line("expect[1]"), s.Line("expect[1]")}, "what replaces has its own lines")
 	require.Equal(t, f.Expect, f.For("elsewhere").Expect, "what under: does not give stays")
 	require.Empty(t, f.For("elsewhere").Breaks)
 }

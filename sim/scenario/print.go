@@ -12,7 +12,7 @@ import (
 )
 
 // Print writes f in the canonical form. Parse reads it back to an equal file,
-// but for comments.
+// but for comments. It panics for a [Rate] in a unit that rates do not have.
 func Print(f *File) []byte {
 	var p printer
 	p.block(reflect.ValueOf(f).Elem(), "")

@@ -29,6 +29,24 @@ func TestWhatIsPrintedParsesToTheSame(t *testing.T) {
 	})
 }
 
+// Readers of older YAML take some words for true, false or numbers.
+func TestWordsThatOtherReadersTakeForValuesAreQuoted(t *testing.T) {
+	f := &scenario.File{Version: 1, Name: "Off", About: "a: b"}
+	for _, name := range []string{"on", "y", "NULL", "1e3", "plain"} {
+		f.Groups = append(f.Groups, scenario.Group{Name: name})
+	}
+	require.Equal(t, `version: 1
+name: "Off"
+about: "a: b"
+groups:
+  - {name: "on"}
+  - {name: "y"}
+  - {name: "NULL"}
+  - {name: "1e3"}
+  - {name: plain}
+`, string(scenario.Print(f)))
+}
+
 // Promises 1 and 3: any text is a file or has faults; a file prints as it parses.
 func FuzzParse(f *testing.F) {
 	for _, path := range []string{"testdata/design.yaml", "testdata/explore.yaml", "testdata/faults.yaml", "starter.yaml"} {

@@ -24,18 +24,28 @@ func (a Action) label() string { return a.ID() }
 // checked anew. A path names keys of the file, joined by dots; an item of a
 // list goes by its name, a step by the id of its request, either of them by
 // its number, from 1. VALUE is YAML, on one line. Faults of an assignment
-// point into it.
+// point into it. With no assignment, Set checks a File that was made or
+// changed in Go.
 func (f *File) Set(assignments ...string) (*File, error) {
-	o := f.origin
-	if o == nil {
-		o = &origin{name: f.Name, text: Print(f)}
-	}
+	o := f.source()
 	next, err := Parse(o.name, o.text, append(slices.Clone(o.set), assignments...)...)
 	if err != nil {
 		return nil, err
 	}
 	next.origin.traces = o.traces
 	return next, next.readTraces(o.dir)
+}
+
+// source returns a text that parses to f: the one that it came from, or what
+// is printed if it was changed since.
+func (f *File) source() *origin {
+	if o := f.origin; o != nil {
+		if was, err := Parse(o.name, o.text, o.set...); err == nil && Equal(was, f) {
+			return o
+		}
+		return &origin{name: o.name, dir: o.dir, text: Print(f), traces: o.traces}
+	}
+	return &origin{name: f.Name, text: Print(f)}
 }
 
 // assign makes one assignment. A fault in it is shown in the assignment.

@@ -64,6 +64,23 @@ func TestSetReturnsAnotherFile(t *testing.T) {
 	require.Empty(t, built.Steps[0].Search.User)
 }
 
+// A file that was changed since it was parsed is checked and set as it is now.
+func TestSetSeesWhatChangedInGo(t *testing.T) {
+	f := parse(t, read(t, "testdata/design.yaml"))
+	set, err := f.For("submitted").Set("seed=9")
+	require.NoError(t, err)
+	require.Equal(t, "submitted", set.Profile)
+	require.Equal(t, uint64(9), set.Seed)
+
+	f.Steps = f.Steps[:0]
+	_, err = f.Set()
+	require.ErrorContains(t, err, `unknown name "two"`)
+	f.Expect, f.Under = nil, nil
+	set, err = f.Set()
+	require.NoError(t, err)
+	require.Empty(t, set.Steps)
+}
+
 // Promise 5: the faults of an assignment, in the place and words of it.
 func TestFaultsOfSet(t *testing.T) {
 	f := parse(t, read(t, "testdata/design.yaml"))

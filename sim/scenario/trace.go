@@ -42,11 +42,10 @@ func readTrace(path string) ([]Traced, error) {
 // in order of time. Cells but the time may be empty. The error, if any, is
 // [Faults].
 func ParseTrace(name string, text []byte) ([]Traced, error) {
-	t := tracer{source: sourceOf(name, text)}
 	if len(text) > MaxTraceBytes {
-		t.fault(1, 1, "the trace has %d bytes: at most %d", len(text), MaxTraceBytes)
-		return nil, t.faults.orNil()
+		return nil, Faults{{File: name, Line: 1, Col: 1, Message: fmt.Sprintf("the trace has %d bytes: at most %d", len(text), MaxTraceBytes)}}
 	}
+	t := tracer{source: sourceOf(name, text)}
 	t.Reader = csv.NewReader(bytes.NewReader(text))
 	t.FieldsPerRecord = -1
 	for first := true; ; first = false {

@@ -39,6 +39,11 @@ func TestFaultsOfATrace(t *testing.T) {
 	}
 }
 
+func TestATraceIsBounded(t *testing.T) {
+	_, err := scenario.ParseTrace("t.csv", make([]byte, scenario.MaxTraceBytes+1))
+	require.ErrorContains(t, err, "t.csv:1:1: the trace has 67108865 bytes: at most 67108864")
+}
+
 func TestReadLooksForTracesBesideTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s.yaml")
@@ -63,6 +68,10 @@ func TestReadLooksForTracesBesideTheFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, f.Trace("replay"), 1)
 	require.Nil(t, f.Trace("other"))
+	require.Nil(t, (&scenario.File{}).Trace("replay"))
+
+	_, err = scenario.Read(path, "cluster.data=0")
+	require.IsType(t, scenario.Faults{}, err)
 
 	_, err = scenario.Read(filepath.Join(dir, "none.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
