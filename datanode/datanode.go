@@ -227,7 +227,6 @@ func (d *DataNode) abandon(j *job, why error) error {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pool.advance(j, now) // what is over by now was served
 	d.pool.abandon(j, now)
 	return why
 }

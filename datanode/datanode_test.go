@@ -285,20 +285,6 @@ func TestNamesThatPushOneAnotherOutDrawTheSame(t *testing.T) {
 	})
 }
 
-// Promise 2: what is over at the instant at which its search ends was served.
-func TestATaskThatIsOverAsItsSearchEndsIsCompleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t, stateWith(t, "logs", 4, cluster.ServiceTime{}), nil)
-		const times = 50
-		for range times {
-			ctx, stop := context.WithTimeout(t.Context(), time.Second)
-			d.Search(ctx, "m1", request("one", time.Second, 0)) // an answer or an error: both are ready
-			stop()
-		}
-		require.Equal(t, datanode.Stats{Completed: times}, d.Stats())
-	})
-}
-
 // Each distribution's mean and quantiles, seen through searches of virtual
 // time. The bounds are over three standard errors wide, and the seed is fixed.
 func TestServiceTimesFollowTheirDistribution(t *testing.T) {
