@@ -30,6 +30,9 @@ func (delegate) MergeRemoteState([]byte, bool) {}
 
 // NotifyAlive keeps out whatever is no node of ours; the events below can rely on it.
 func (d delegate) NotifyAlive(n *memberlist.Node) error {
+	if d.g.view.knows(n) {
+		return nil
+	}
 	_, address, err := parseLife(n.Name)
 	if err != nil {
 		return err
@@ -49,7 +52,7 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 	if err != nil {
 		return // NotifyAlive has said so
 	}
-	p, rival, err := d.g.view.joined(n.Name, said)
+	p, rival, err := d.g.view.joined(n.Name, said, n.Meta)
 	switch {
 	case err != nil:
 	case p.name == d.g.cfg.Self.Name:
@@ -63,7 +66,7 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 
 func (d delegate) NotifyUpdate(n *memberlist.Node) {
 	if said, err := decodeMeta(n.Meta); err == nil && n.Name != d.g.life {
-		d.g.view.updated(n.Name, said)
+		d.g.view.updated(n.Name, said, n.Meta)
 	}
 }
 

@@ -186,3 +186,14 @@ func TestCancelThatOvertakesItsRequest(t *testing.T) {
 	require.True(t, s.start(100, func() {}), "the oldest is forgotten")
 	require.False(t, s.start(100+2*maxEarly-1, func() {}))
 }
+
+// Ids are unique in one life of the requester, not among those that are asked.
+func TestOnlyTheLifeThatWasAskedCanAnswer(t *testing.T) {
+	c := calls{open: make(map[uint64]*call)}
+	k := c.start("m1@10.0.0.1:7946#1")
+	require.Same(t, k, c.find(k.life, k.id))
+	require.Nil(t, c.find("m1@10.0.0.1:7946#2", k.id))
+	require.Nil(t, c.find(k.life, k.id+1))
+	c.end(k)
+	require.Nil(t, c.find(k.life, k.id))
+}

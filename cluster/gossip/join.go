@@ -207,7 +207,10 @@ func (g *Gossip) rejoin() {
 		select {
 		case <-every.C:
 			g.view.prune(time.Now(), g.cfg.Timings.Forget, g.cfg.Bounds.Members)
-			g.lookFor(g.missing(round))
+			// Each side may hold the other dead: then one exchange tells both so, and the next carries the denials.
+			if _, err := g.meet(g.ctx, g.missing(round)); err != nil {
+				g.cfg.Log.Debug("gossip: rejoin", "error", err)
+			}
 		case <-g.refused:
 			// Tell the others at once, so that nobody has to find this life dead.
 			if err := g.withdraw(); err != nil {
@@ -237,19 +240,6 @@ func (g *Gossip) missing(round int) []string {
 		out = append(out, addresses[(round*n+i)%len(addresses)])
 	}
 	return out
-}
-
-// lookFor tries addresses, and those it met twice: the first exchange tells each side that the other holds it dead, the
-// second carries the denials.
-func (g *Gossip) lookFor(addresses []string) {
-	if len(addresses) == 0 {
-		return
-	}
-	if n, _ := g.meet(g.ctx, addresses); n > 0 && g.nameTaken() == nil {
-		again, alive := g.view.lost()
-		again = slices.DeleteFunc(again, func(a string) bool { return alive[a] || !slices.Contains(addresses, a) })
-		_, _ = g.meet(g.ctx, again)
-	}
 }
 
 // resolve decides which of two living lives bears a name: the current one if it answers, else the rival.

@@ -25,6 +25,7 @@ type peer struct {
 
 	// The view's mutex guards the rest.
 	member  Member
+	meta    string    // the metadata that member was read from
 	listed  bool      // memberlist holds it to be alive or suspect
 	refused bool      // its address refused a dial since it was last heard
 	over    bool      // it left, or another life answers at its address: it cannot come back
@@ -107,7 +108,7 @@ func (v *view) target(name string) (*peer, context.Context, error) {
 
 // joined takes in that memberlist holds a life to be alive. If another life of its name is alive as well, that one is
 // returned, and stays current.
-func (v *view) joined(life string, said Member) (p, rival *peer, err error) {
+func (v *view) joined(life string, said Member, meta []byte) (p, rival *peer, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if p, err = v.peerLocked(life); err != nil {
@@ -117,8 +118,7 @@ func (v *view) joined(life string, said Member) (p, rival *peer, err error) {
 		return p, nil, nil
 	}
 	p.listed, p.refused = true, false
-	p.member = said
-	p.member.Name, p.member.Address = p.name, p.address
+	p.saysLocked(said, meta)
 	if p.name == v.self.Name {
 		return p, nil, nil
 	}
@@ -145,16 +145,29 @@ func (v *view) replace(current, rival *peer) {
 	v.changed()
 }
 
+// knows reports whether a life was taken in with just this before, so that it needs no second look.
+func (v *view) knows(n *memberlist.Node) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	p := v.peers[n.Name]
+	return p != nil && p.meta != "" && p.meta == string(n.Meta) && p.node.Addr.Equal(n.Addr) && p.node.Port == n.Port
+}
+
+// saysLocked takes in what a life says of itself.
+func (p *peer) saysLocked(said Member, meta []byte) {
+	p.member, p.meta = said, string(meta)
+	p.member.Name, p.member.Address = p.name, p.address
+}
+
 // updated takes in new metadata of a life.
-func (v *view) updated(life string, said Member) {
+func (v *view) updated(life string, said Member, meta []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := v.peers[life]
 	if p == nil {
 		return
 	}
-	p.member = said
-	p.member.Name, p.member.Address = p.name, p.address
+	p.saysLocked(said, meta)
 	v.changed()
 }
 
