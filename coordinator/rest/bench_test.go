@@ -34,7 +34,6 @@ type blank struct {
 	status int
 }
 
-func (b *blank) SetReadDeadline(time.Time) error  { return nil }
 func (b *blank) SetWriteDeadline(time.Time) error { return nil }
 
 func (b *blank) Header() http.Header         { return b.header }

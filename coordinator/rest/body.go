@@ -146,18 +146,6 @@ func (f *fields) word() (string, error) {
 	return "", f.refuse("a string, a number or a boolean")
 }
 
-// boolean reads true or false.
-func (f *fields) boolean() (bool, error) {
-	if k := f.kind(); k == 't' || k == 'f' {
-		token, err := f.d.ReadToken()
-		if err != nil {
-			return false, f.broken(err)
-		}
-		return token.Bool(), nil
-	}
-	return false, f.refuse("true or false")
-}
-
 // number reads a number.
 func (f *fields) number() (float64, error) {
 	v, err := f.raw()

@@ -156,7 +156,7 @@ func readNodeLimit(f *fields, patch *cluster.ThrottlingPatch) error {
 	}
 	text := string(v)
 	digits := strings.TrimPrefix(text, "-")
-	plain := v.Kind() == '0' && !strings.ContainsAny(text, ".eE") && text != "-0"
+	plain := v.Kind() == '0' && !strings.ContainsAny(text, ".eE")
 	limit, fits := plainInteger(text)
 	switch {
 	case !plain:

@@ -28,9 +28,9 @@ const (
 	MaxHeaderBytes = 4 << 20
 	// ReadHeaderTimeout bounds how long a client may take over its headers.
 	ReadHeaderTimeout = 30 * time.Second
-	// BodyTimeout bounds how long a client may take over its body. No permit
-	// is held meanwhile.
-	BodyTimeout = time.Minute
+	// ReadTimeout bounds how long a client may take over a whole request. No
+	// permit is held meanwhile; once the body is read net/http drops the bound.
+	ReadTimeout = time.Minute
 	// AnswerTimeout bounds how long a client may take to read its answer. The
 	// permit went back before the first byte was written.
 	AnswerTimeout = time.Minute
@@ -38,15 +38,15 @@ const (
 	IdleTimeout = 5 * time.Minute
 )
 
-// NewServer returns a server of h with the bounds above. It sets no ReadTimeout
-// and no WriteTimeout, since net/http counts both from the request's start and
-// a search may run for as long as it likes; the handler bounds the body and
-// the answer itself.
+// NewServer returns a server of h with the bounds above. It sets no
+// WriteTimeout, since net/http counts that from the request's start and a search
+// may run for as long as it likes; the handler bounds the answer itself.
 func NewServer(h *Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		MaxHeaderBytes:    MaxHeaderBytes,
 		ReadHeaderTimeout: ReadHeaderTimeout,
+		ReadTimeout:       ReadTimeout,
 		IdleTimeout:       IdleTimeout,
 		ErrorLog:          slog.NewLogLogger(h.config.Log.Handler(), slog.LevelDebug),
 	}
@@ -270,8 +270,6 @@ func (c *call) body() ([]byte, error) {
 	if c.r.Body == nil || c.r.Body == http.NoBody || c.r.ContentLength == 0 {
 		return nil, nil
 	}
-	control := http.NewResponseController(c.w)
-	bounded := control.SetReadDeadline(time.Now().Add(BodyTimeout)) == nil // else the server cannot
 	size := c.r.ContentLength
 	if size < 0 || size > MaxBody {
 		size = 512
@@ -285,9 +283,6 @@ func (c *call) body() ([]byte, error) {
 		return nil, tooLong(data)
 	}
 	c.large = len(data) > maxKept
-	if bounded {
-		_ = control.SetReadDeadline(time.Time{}) // the same connection took one a moment ago
-	}
 	return data, nil
 }
 

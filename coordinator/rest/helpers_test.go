@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -137,7 +138,7 @@ func (f *fakeCluster) Refresh(context.Context) {}
 
 func (f *fakeCluster) NodeStats(_ context.Context, nodes, groups []string) (answers []rest.NodeStats, failures []rest.NodeFailure) {
 	for i, m := range f.Status().Members {
-		if len(nodes) > 0 && !contains(nodes, m.Name) {
+		if len(nodes) > 0 && !slices.Contains(nodes, m.Name) {
 			continue
 		}
 		n := rest.NodeStats{Node: m.Name, ID: m.ID}
@@ -156,7 +157,7 @@ func (f *fakeCluster) NodeStats(_ context.Context, nodes, groups []string) (answ
 			all = append(all, wlm.GroupStats{ID: g.ID, Completions: 1, Rejections: 2, Cancellations: 3, Throttled: 15})
 		}
 		for _, g := range all {
-			if len(groups) == 0 || contains(groups, g.ID) {
+			if len(groups) == 0 || slices.Contains(groups, g.ID) {
 				n.Groups = append(n.Groups, g)
 			}
 		}
@@ -177,15 +178,6 @@ func (f *fakeCluster) Now() time.Time {
 	defer f.mu.Unlock()
 	f.clock++
 	return time.UnixMilli(f.clock)
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }
 
 // fakeSearcher answers every search the same way and keeps what it was asked.

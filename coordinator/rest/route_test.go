@@ -218,6 +218,6 @@ func TestServerBounds(t *testing.T) {
 	require.Equal(t, 4<<20, s.MaxHeaderBytes)
 	require.Positive(t, s.ReadHeaderTimeout)
 	require.Positive(t, s.IdleTimeout)
-	require.Zero(t, s.ReadTimeout, "net/http would cancel a search that runs longer")
+	require.Positive(t, s.ReadTimeout)
 	require.Zero(t, s.WriteTimeout, "net/http would cut off a search that runs longer")
 }
