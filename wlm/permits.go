@@ -160,7 +160,7 @@ type attempt struct {
 
 func (a *attempt) event(step probe.Step, held int, touches probe.Touch) probe.Event {
 	return probe.Event{Step: step, Group: a.key.group, Search: a.search, Version: a.version,
-		Bucket: a.hash, Held: held, Limit: a.limit, Touches: touches}
+		Bucket: a.hash, Held: held, Limit: a.limit, Detail: string(a.key.attribute), Touches: touches}
 }
 
 // acquirer takes a permit for p, or finds the bucket full. Either way it

@@ -34,7 +34,9 @@ const (
 const (
 	// CoordinatorRead: the coordinator has read the state, for the only time.
 	CoordinatorRead Step = "coordinator.state_read"
-	// AcquireBegin: the throttle is about to look for a permit.
+	// AcquireBegin: the throttle is about to look for a permit. The detail of
+	// this event, and of the others of a bucket but Counted's, is the
+	// attribute that the bucket is of.
 	AcquireBegin Step = "wlm.acquire_begin"
 	// AcquireLook: the bucket is incremented and not yet compared with the
 	// limit; under the switch acquire: rollback only.
@@ -49,6 +51,7 @@ const (
 	// MapRead: a rejection is about to look its group's counters up.
 	MapRead Step = "wlm.map_read"
 	// Counted: a rejection was counted, or its count was skipped or failed.
+	// The detail is the group on which it was counted, "" if on none.
 	Counted Step = "wlm.counted"
 	// FannedOut: every data node's message is on its way.
 	FannedOut Step = "coordinator.fanned_out"

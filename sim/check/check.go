@@ -1,0 +1,94 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/wlmsim/wlmsim/sim/history"
+	"github.com/wlmsim/wlmsim/sim/scenario"
+)
+
+// Verdict is what a check found out.
+type Verdict string
+
+// The verdicts.
+const (
+	Held      Verdict = "held"
+	Broken    Verdict = "broken"
+	Undecided Verdict = "undecided"
+)
+
+// Result is the verdict of one check. Promises have no line in a file, so
+// theirs is 0.
+type Result struct {
+	Name    string  `json:"name"`
+	Verdict Verdict `json:"verdict"`
+	Message string  `json:"message,omitempty"` // "" if held
+	Line    int     `json:"line,omitempty"`    // of the file; 0: none
+}
+
+// Check watches over one promise in one run.
+type Check interface {
+	// Name returns the promise.
+	Name() scenario.Promise
+	// Kinds returns the kinds of events that Observe wants, and no other is
+	// handed to it.
+	Kinds() []string
+	// Observe sees the next event. It keeps no pointer to it.
+	Observe(e *history.Event)
+	// Finish judges, once, after the last event.
+	Finish(f *Facts) Result
+}
+
+// All returns new checks for the promises of the names, or for all promises if
+// there is none, in the order of [scenario.Promises]. A name that is no promise
+// panics: whoever takes names from people has package scenario check them.
+func All(names ...scenario.Promise) []Check {
+	all := []Check{
+		newPermitsBounded(), newPermitsReturn(), newOneOutcome(), newCountersAddUp(), newRejectionAttribution(),
+		newRejectionKept(), &principalStays{}, newBucketsDistinct(), newVersionsForward(), &statesEqual{},
+		&historyLinearizable{}, &settles{},
+	}
+	if len(names) == 0 {
+		return all
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(c Check) bool { return c.Name() == name }) {
+			panic(fmt.Sprintf("check: %q is no promise", name))
+		}
+	}
+	return slices.DeleteFunc(all, func(c Check) bool { return !slices.Contains(names, c.Name()) })
+}
+
+// Set is checks that watch over one run together. Make it with [NewSet].
+type Set struct {
+	checks []Check
+	wants  map[string][]Check // by kind of event
+}
+
+// NewSet returns a set of checks; see [All] for the names.
+func NewSet(names ...scenario.Promise) *Set {
+	s := &Set{checks: All(names...), wants: map[string][]Check{}}
+	for _, c := range s.checks {
+		for _, kind := range c.Kinds() {
+			s.wants[kind] = append(s.wants[kind], c)
+		}
+	}
+	return s
+}
+
+// Observe hands the next event to the checks that want it.
+func (s *Set) Observe(e history.Event) {
+	for _, c := range s.wants[e.Kind] {
+		c.Observe(&e)
+	}
+}
+
+// Finish returns the results of all checks, in order. It is called once.
+func (s *Set) Finish(f *Facts) []Result {
+	results := make([]Result, len(s.checks))
+	for i, c := range s.checks {
+		results[i] = c.Finish(f)
+	}
+	return results
+}
