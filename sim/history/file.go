@@ -30,7 +30,7 @@ type Header struct {
 
 // Header returns the header of the log of a run.
 func (l *Log) Header(scenario string, seed uint64, profile string) Header {
-	return Header{Scenario: scenario, Seed: seed, Profile: profile, Events: len(l.events), Dropped: l.Dropped()}
+	return Header{Scenario: scenario, Seed: seed, Profile: profile, Events: int(l.kept), Dropped: l.Dropped()}
 }
 
 // Write writes a history. The header's number of events is that of events,
@@ -162,25 +162,32 @@ func Read(r io.Reader) (Header, []Event, error) {
 	}
 	var events []Event
 	for {
-		text, err := readLine(lines)
+		e, err := readEvent(lines, uint64(len(events))+1)
 		if err == io.EOF {
 			break
 		}
-		if err == nil {
-			var e Event
-			if e, err = parseEvent(text); err == nil && e.Seq != uint64(len(events))+1 {
-				err = fmt.Errorf("seq is %d: want %d", e.Seq, len(events)+1)
-			}
-			events = append(events, e)
-		}
 		if err != nil {
-			return Header{}, nil, fmt.Errorf("line %d: %w", len(events)+1, err)
+			return Header{}, nil, fmt.Errorf("line %d: %w", len(events)+2, err)
 		}
+		events = append(events, e)
 	}
 	if len(events) != h.Events {
 		return Header{}, nil, fmt.Errorf("the history has %d events: its header says %d", len(events), h.Events)
 	}
 	return h, events, nil
+}
+
+// readEvent reads the event of a place. io.EOF: there are no more.
+func readEvent(lines *bufio.Reader, place uint64) (Event, error) {
+	text, err := readLine(lines)
+	if err != nil {
+		return Event{}, err
+	}
+	e, err := parseEvent(text)
+	if err == nil && e.Seq != place {
+		err = fmt.Errorf("seq is %d: want %d", e.Seq, place)
+	}
+	return e, err
 }
 
 // readLine returns the next line without its line feed, which must be there.

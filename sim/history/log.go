@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // DefaultEvents is how many events a [Log] keeps unless told otherwise; they
@@ -12,15 +13,20 @@ const DefaultEvents = 1_000_000
 // Log collects the events of one run. It is not safe for concurrent use: who
 // puts events in order has a lock of his own. Make one with [NewLog].
 type Log struct {
-	most   int
-	events []Event
+	most   uint64
+	kept   uint64
+	chunks [][]Event // what is kept, in order; all but the last are full
 	added  uint64
 	hash   uint64
 }
 
+// chunkEvents is how many events are kept in one piece: to grow one slice would
+// copy it again and again.
+const chunkEvents = 4096
+
 // NewLog returns a log that keeps up to most events; 0 or less: none, so that
 // it only numbers, counts and hashes them.
-func NewLog(most int) *Log { return &Log{most: max(most, 0), hash: hashFirst} }
+func NewLog(most int) *Log { return &Log{most: uint64(max(most, 0)), hash: hashFirst} }
 
 // Add numbers an event, takes it into the hash, keeps it if there is room, and
 // returns it with its number.
@@ -28,20 +34,29 @@ func (l *Log) Add(e Event) Event {
 	l.added++
 	e.Seq = l.added
 	l.hash = e.hash(l.hash)
-	if len(l.events) < l.most {
-		l.events = append(l.events, e)
+	if l.kept < l.most {
+		l.keep(e)
 	}
 	return e
 }
 
-// Events returns those that were kept, the first ones. The slice is the log's.
-func (l *Log) Events() []Event { return l.events }
+func (l *Log) keep(e Event) {
+	if l.kept%chunkEvents == 0 {
+		l.chunks = append(l.chunks, make([]Event, 0, chunkEvents))
+	}
+	last := &l.chunks[len(l.chunks)-1]
+	*last = append(*last, e)
+	l.kept++
+}
+
+// Events returns a copy of those that were kept, the first ones.
+func (l *Log) Events() []Event { return slices.Concat(l.chunks...) }
 
 // Added returns how many events there were.
 func (l *Log) Added() uint64 { return l.added }
 
 // Dropped returns how many events were not kept.
-func (l *Log) Dropped() uint64 { return l.added - uint64(len(l.events)) }
+func (l *Log) Dropped() uint64 { return l.added - l.kept }
 
 // Hash returns the hash over all events in 16 hexadecimal digits.
 func (l *Log) Hash() string { return fmt.Sprintf("%016x", l.hash) }
