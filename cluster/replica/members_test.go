@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,9 +84,11 @@ func TestAServerThatComesBackAtAnotherAddressIsFollowedThere(t *testing.T) {
 		moved.restart()
 		require.NoError(t, led.AddVoter(t.Context(), moved.name, moved.address))
 		require.Equal(t, text(t, led.State()), text(t, moved.version(1)))
-		servers, err := moved.Servers()
-		require.NoError(t, err)
-		require.Contains(t, servers, replica.Server{Name: moved.name, Address: "elsewhere", Voter: true})
+		c.await("it knows its own new address", func() bool {
+			servers, err := moved.Servers()
+			require.NoError(t, err)
+			return slices.Contains(servers, replica.Server{Name: moved.name, Address: "elsewhere", Voter: true})
+		})
 	})
 }
 

@@ -35,7 +35,8 @@ func (r *Replica) Propose(ctx context.Context, c cluster.Command) (*cluster.Stat
 		return nil, r.notLeader()
 	}
 	r.cfg.Probe.At(probe.Event{
-		Step: probe.ClusterProposed, Version: r.State().Version(), Detail: cluster.KindName(c), Touches: probe.WriteState,
+		Step: probe.ClusterProposed, Version: r.State().Version(), Group: groupOf(r.State(), c),
+		Detail: cluster.KindName(c), Touches: probe.WriteState,
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -53,6 +54,24 @@ func (r *Replica) Propose(ctx context.Context, c cluster.Command) (*cluster.Stat
 		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return nil, err
+}
+
+// groupOf returns the id of the group that a command is about, "" for another
+// command or no such group.
+func groupOf(s *cluster.State, c cluster.Command) string {
+	var name string
+	switch c := c.(type) {
+	case *cluster.CreateGroup:
+		return c.Group.ID
+	case *cluster.UpdateGroup:
+		name = c.Name
+	case *cluster.DeleteGroup:
+		name = c.Name
+	}
+	if g := s.GroupNamed(name); g != nil {
+		return g.ID
+	}
+	return ""
 }
 
 // handOver makes room in the log and then hands one entry to raft.

@@ -43,9 +43,9 @@ type Replica struct {
 	calls   sync.WaitGroup // calls that wait for raft
 	workers sync.WaitGroup // goroutines that end with done
 	done    chan struct{}  // closed when the shutdown begins
-	once    sync.Once
-	watched chan struct{} // closed when watch has ended
-	ended   error         // of the shutdown
+	down    chan struct{}  // closed when it is over
+	watched chan struct{}  // closed when watch has ended
+	ended   error          // of the shutdown; set before down is closed
 }
 
 // signal wakes one goroutine; signals that come before it wakes are one.
@@ -78,7 +78,7 @@ func Open(c Config) (*Replica, error) {
 		change: make(signal, 1), barrier: make(signal, 1), compact: make(signal, 1), ask: make(signal, 1),
 		inHand:     make(chan struct{}, max(1, c.Timings.SnapshotThreshold/4)),
 		compacting: make(chan struct{}, 1),
-		failure:    make(chan error, 1), done: make(chan struct{}), watched: make(chan struct{}),
+		failure:    make(chan error, 1), done: make(chan struct{}), down: make(chan struct{}), watched: make(chan struct{}),
 	}
 	r.connect()
 	if err := r.start(); err != nil {
@@ -100,6 +100,10 @@ func (r *Replica) connect() {
 		Stream:  r.streams,
 		MaxPool: 3, // raft's own advice
 		Timeout: r.cfg.Timings.Request,
+		// One message at a time to a follower. raft's pipeline, which has two,
+		// can block for good when a follower refuses the first while the second
+		// is being sent; then neither replication nor a shutdown goes on.
+		MaxRPCsInFlight: 1,
 	}
 	if r.cfg.Resolve != nil {
 		conf.ServerAddressProvider = resolver{r.cfg}
@@ -198,9 +202,10 @@ func (r *Replica) observe(o *raft.Observation) bool {
 	switch o.Data.(type) {
 	case raft.RequestVoteRequest:
 		r.rival.Store(time.Now().UnixNano())
-	case raft.RequestPreVoteRequest:
-		r.rival.Store(time.Now().UnixNano())
-	case raft.LeaderObservation, raft.RaftState, raft.PeerObservation:
+	case raft.RaftState: // of which becoming the leader calls for a barrier
+		r.barrier.raise()
+		r.noticed()
+	case raft.LeaderObservation, raft.PeerObservation:
 		r.noticed()
 	}
 	return false
@@ -231,11 +236,31 @@ func (r *Replica) next(s signal) bool {
 // tellFollowers follows changes with a barrier: the message that carries it
 // tells the followers what is committed, which they would otherwise hear of
 // after Timings.Commit. One barrier serves all changes that came before it.
+// A new leader begins with two: one to commit what earlier leaders left, one
+// to tell.
 func (r *Replica) tellFollowers() {
 	for r.next(r.barrier) {
 		// A leader that is one no longer has nothing to tell.
-		_ = r.raft.Barrier(0).Error()
+		if r.prepare(r.session.term.Load()) == nil {
+			_ = r.raft.Barrier(0).Error()
+		}
 	}
+}
+
+// prepare makes sure that the leader of a term has applied what earlier
+// leaders acknowledged.
+func (r *Replica) prepare(term uint64) error {
+	if r.ready.Load() == term {
+		return nil
+	}
+	if !r.leads(term) {
+		return raft.ErrNotLeader
+	}
+	if err := r.raft.Barrier(0).Error(); err != nil {
+		return err
+	}
+	r.ready.Store(term)
+	return nil
 }
 
 // stop asks watch to end the replica. It never blocks: raft calls it.
@@ -271,20 +296,24 @@ func (r *Replica) Close() error {
 // takes no writes, so that a leader steps down and answers what it has in
 // hand; only then raft, which would forget who waits; last the store.
 func (r *Replica) shutdown() {
-	r.once.Do(func() {
-		r.mu.Lock()
-		r.closed = true
-		r.mu.Unlock()
-		close(r.done)
-		r.streams.cut()
-		r.session.end()
-		r.stepDown()
-		r.calls.Wait()
-		r.workers.Wait()
-		err := r.raft.Shutdown().Error() // closes the transport and the listener too
-		r.streams.handlers.Wait()
-		r.ended = firstError(err, r.session.release())
-	})
+	r.mu.Lock()
+	first := !r.closed
+	r.closed = true
+	r.mu.Unlock()
+	if !first {
+		<-r.down
+		return
+	}
+	close(r.done)
+	r.streams.cut()
+	r.session.end()
+	r.stepDown()
+	r.calls.Wait()
+	r.workers.Wait()
+	err := r.raft.Shutdown().Error() // closes the transport and the listener too
+	r.streams.handlers.Wait()
+	r.ended = firstError(err, r.session.release())
+	close(r.down)
 }
 
 // stepDown makes raft write an entry, which the ended session refuses. A

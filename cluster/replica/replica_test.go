@@ -181,6 +181,27 @@ func TestFollowersHearOfAChangeWithoutWaitingForTheCommitTimeout(t *testing.T) {
 	})
 }
 
+func TestARestartedClusterKnowsItsStateWithoutWaitingForTheCommitTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, newMemnet(), 3, memory, withTimings(replica.Timings{Commit: 10 * time.Second}))
+		c.open()
+		defer c.close()
+		for i := range 5 {
+			c.propose(create(fmt.Sprint("g", i)))
+		}
+		time.Sleep(time.Second)
+		c.close()
+		start := time.Now()
+		for _, name := range c.names {
+			c.nodes[name].restart()
+		}
+		for _, name := range c.names {
+			c.nodes[name].version(5)
+		}
+		require.Less(t, time.Since(start), 50*time.Millisecond)
+	})
+}
+
 func TestAppliedFollowsCommittedOverEntriesWithoutACommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, newMemnet(), 3, memory, withTimings(replica.Timings{SnapshotThreshold: 20, TrailingLogs: 1}))
@@ -205,7 +226,7 @@ func TestAHeldProposalHasNotReachedRaft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, newMemnet(), 1, memory)
 		holds := &probe.Holds{}
-		require.NoError(t, holds.Hold(probe.ClusterProposed, probe.Filter{}))
+		require.NoError(t, holds.Hold(probe.ClusterProposed, probe.Filter{Group: "id-a"}))
 		n := c.nodes["m1"]
 		conf := n.config(c.servers)
 		conf.Probe = probe.New("m1", holds)

@@ -64,6 +64,8 @@ func (r *Replica) seek(s *search, busy *busy, now time.Time) time.Duration {
 		return never
 	case r.raft.State() != raft.Follower: // raft is about it
 		return never
+	case r.session.crashed(): // and says nothing more
+		return never
 	}
 	deposed := s.led && r.session.unfit.Load()
 	s.next = laterOf(s.next, r.firstMoment(s, rank, deposed, now))
@@ -77,8 +79,10 @@ func (r *Replica) seek(s *search, busy *busy, now time.Time) time.Duration {
 	s.wait = min(max(firstWait, 2*s.wait), lastWait)
 	s.next = now.Add(s.wait)
 	switch {
-	case deposed && len(others) > 0:
-		r.nominate(others[(s.attempts-1)%len(others)], busy)
+	case deposed && s.attempts <= len(others):
+		// Once: whoever takes the request leads, or raft's timeouts must do. A
+		// node that cannot write may not hear who leads.
+		s.led = !r.nominate(others[s.attempts-1], busy)
 	case !r.session.unfit.Load() && r.electable(others, busy):
 		r.nominate(self, busy)
 	}
@@ -169,10 +173,10 @@ func (r *Replica) wouldElect(other Server, index, term uint64) bool {
 }
 
 // nominate sends a voter raft's request to start an election now, and waits a
-// little for it to be taken.
-func (r *Replica) nominate(voter Server, busy *busy) {
+// little for it to be taken. It says whether that was so.
+func (r *Replica) nominate(voter Server, busy *busy) bool {
 	if !busy.take(voter.Name) {
-		return
+		return false
 	}
 	taken := make(chan error, 1)
 	r.workers.Go(func() {
@@ -187,9 +191,11 @@ func (r *Replica) nominate(voter Server, busy *busy) {
 		if err != nil {
 			r.cfg.Log.Info("the voter was not reached", "voter", voter.Name, "error", err)
 		}
+		return err == nil
 	case <-timer.C:
 	case <-r.done:
 	}
+	return false
 }
 
 func (r *Replica) header() raft.RPCHeader {

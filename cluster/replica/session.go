@@ -92,6 +92,12 @@ func (s *session) freeze() {
 	s.frozen = true
 }
 
+func (s *session) crashed() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.frozen
+}
+
 // write does one operation, unless the fault function, a crash or the end of
 // the session forbids it.
 func (s *session) write(op Op, do func() error) error {

@@ -189,6 +189,7 @@ func TestACrashedNodeHasWhatItHadWrittenAndNothingLater(t *testing.T) {
 				n := c.leader()
 				_, err := n.Propose(t.Context(), create("kept"))
 				require.NoError(t, err)
+				time.Sleep(time.Second) // for the barrier of that write
 				n.store.Freeze()
 				before, snapshot := n.store.Kept(t)
 				_, err = n.Propose(t.Context(), create("late"))

@@ -17,14 +17,8 @@ import (
 func (r *Replica) VerifyLeader(ctx context.Context) error {
 	return r.await(ctx, func() error {
 		_, _, term := r.Leader()
-		if !r.leads(term) {
-			return raft.ErrNotLeader
-		}
-		if r.ready.Load() != term {
-			if err := r.raft.Barrier(0).Error(); err != nil {
-				return err
-			}
-			r.ready.Store(term)
+		if err := r.prepare(term); err != nil {
+			return err
 		}
 		// Whoever hears of no majority for a lease is no leader any more.
 		_, others, _ := r.electorate()
