@@ -1,0 +1,74 @@
+package world
+
+import (
+	"sync"
+	"time"
+
+	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/coordinator/rest"
+	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/history"
+)
+
+// recorder puts everything that happens in one order, for the history and for
+// the checks. The zero value records nothing, so that a run without either
+// costs nothing.
+type recorder struct {
+	start time.Time
+
+	mu     sync.Mutex
+	log    *history.Log // nil: nothing is recorded
+	checks *check.Set
+	ops    []check.Operation
+}
+
+// on says whether anything is recorded.
+func (r *recorder) on() bool { return r.log != nil }
+
+// event records one event at this moment.
+func (r *recorder) event(e history.Event) {
+	if !r.on() {
+		return
+	}
+	e.At = time.Since(r.start)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.checks.Observe(r.log.Add(e))
+}
+
+// Reach implements [probe.Hook] for the node of a life.
+func (l *life) Reach(e probe.Event) { l.m.w.record.event(history.Of(0, l.number, e)) }
+
+// operation notes a command on a group, or a read of all groups, with its
+// outcome; call is when it was asked for.
+func (r *recorder) operation(call time.Time, o check.Operation) {
+	if !r.on() {
+		return
+	}
+	o.Call, o.Return = call.Sub(r.start), time.Since(r.start)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ops = append(r.ops, o)
+}
+
+// operations returns those that were noted, in order of their outcomes.
+func (r *recorder) operations() []check.Operation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]check.Operation{}, r.ops...)
+}
+
+// proposed notes a command, if it is on a group, and its outcome.
+func (r *recorder) proposed(node string, call time.Time, c cluster.Command, result *rest.Result, err error) {
+	o := check.Operation{Node: node, Command: c, Err: err}
+	switch c.(type) {
+	case *cluster.CreateGroup, *cluster.UpdateGroup, *cluster.DeleteGroup:
+	default:
+		return
+	}
+	if result != nil {
+		o.Group = result.Group
+	}
+	r.operation(call, o)
+}
