@@ -64,6 +64,7 @@ func All(names ...scenario.Promise) []Check {
 type Set struct {
 	checks []Check
 	wants  map[string][]Check // by kind of event
+	event  history.Event      // the one that is handed out, so that none is allocated
 }
 
 // NewSet returns a set of checks; see [All] for the names.
@@ -79,8 +80,13 @@ func NewSet(names ...scenario.Promise) *Set {
 
 // Observe hands the next event to the checks that want it.
 func (s *Set) Observe(e history.Event) {
-	for _, c := range s.wants[e.Kind] {
-		c.Observe(&e)
+	wanted := s.wants[e.Kind]
+	if len(wanted) == 0 {
+		return
+	}
+	s.event = e
+	for _, c := range wanted {
+		c.Observe(&s.event)
 	}
 }
 

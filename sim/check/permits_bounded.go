@@ -19,6 +19,7 @@ type permitsBounded struct {
 	findings
 	permits map[permit]permitUse
 	buckets map[bucket]*occupancy
+	spare   []*occupancy // empty ones, for re-use: as many as there ever were at once
 }
 
 // permit is what a search has of a bucket.
@@ -86,12 +87,7 @@ func (c *permitsBounded) admit(e *history.Event, p permit, use permitUse) {
 		c.add("a bucket held more permits than the limit that its search read, or none",
 			"%v, group %s, bucket %016x, search %s: %d held, limit %d in version %d, at %v", p.life, e.Group, e.Bucket, e.Search, e.Held, e.Limit, e.Version, e.At)
 	}
-	b := bucket{p.life, p.bucket}
-	o := c.buckets[b]
-	if o == nil {
-		o = &occupancy{}
-		c.buckets[b] = o
-	}
+	o := c.enter(bucket{p.life, p.bucket})
 	if use.sure > 0 && e.Limit > use.limit { // a name that comes twice has one limit here
 		o.change(use.limit, -use.sure)
 		o.change(e.Limit, use.sure)
@@ -105,6 +101,22 @@ func (c *permitsBounded) admit(e *history.Event, p permit, use permitUse) {
 		c.add("more searches held a permit of one bucket at the same time than any of their limits",
 			"%v, group %s, bucket %016x, search %s: %d of %d, at %v", p.life, e.Group, e.Bucket, e.Search, o.held, most, e.At)
 	}
+}
+
+// enter returns the occupancy of a bucket, a new one if nobody holds a permit
+// of it for sure.
+func (c *permitsBounded) enter(b bucket) *occupancy {
+	o := c.buckets[b]
+	if o != nil {
+		return o
+	}
+	if n := len(c.spare); n > 0 {
+		o, c.spare = c.spare[n-1], c.spare[:n-1]
+	} else {
+		o = &occupancy{}
+	}
+	c.buckets[b] = o
+	return o
 }
 
 func (c *permitsBounded) release(p permit, use permitUse) {
@@ -126,6 +138,8 @@ func (c *permitsBounded) leave(p permit, limit int) {
 	o.change(limit, -1)
 	if o.held == 0 {
 		delete(c.buckets, b)
+		o.limits = o.limits[:0]
+		c.spare = append(c.spare, o)
 	}
 }
 

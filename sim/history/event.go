@@ -104,5 +104,5 @@ func (e Event) bucketText() string {
 	if e.Bucket == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%016x", e.Bucket)
+	return string(appendHex(nil, e.Bucket))
 }

@@ -3,6 +3,8 @@ package history
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,12 +76,22 @@ func (e *Event) AppendJSON(b []byte) []byte {
 		b = append(b, `,"version":`...)
 		b = strconv.AppendUint(b, e.Version, 10)
 	}
-	b = appendField(b, `,"bucket":`, e.bucketText())
+	if e.Bucket != 0 {
+		b = append(b, `,"bucket":"`...)
+		b = append(appendHex(b, e.Bucket), '"')
+	}
 	b = appendNumber(b, `,"held":`, e.Held)
 	b = appendNumber(b, `,"limit":`, e.Limit)
 	b = appendNumber(b, `,"status":`, e.Status)
 	b = appendField(b, `,"detail":`, e.Detail)
 	return append(b, '}')
+}
+
+// appendHex appends 16 hexadecimal digits.
+func appendHex(b []byte, v uint64) []byte {
+	var digits [8]byte
+	binary.BigEndian.PutUint64(digits[:], v)
+	return hex.AppendEncode(b, digits[:])
 }
 
 func appendField(b []byte, name, value string) []byte {
