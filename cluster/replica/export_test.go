@@ -20,8 +20,10 @@ func (r *Replica) ProposeRaw(data []byte) error {
 
 // EditSnapshots changes the snapshots of a memory store.
 func (s *Store) EditSnapshots(edit func([]byte) []byte) {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
 	for _, snapshot := range s.memory.taken {
-		snapshot.data = edit(snapshot.data)
+		snapshot.data = edit(bytes.Clone(snapshot.data))
 		snapshot.meta.Size = int64(len(snapshot.data))
 	}
 }

@@ -359,6 +359,7 @@ func TestVerifyLeaderCoversWhatAnEarlierLeaderAcknowledged(t *testing.T) {
 			next := c.leader()
 			require.NoError(t, next.VerifyLeader(t.Context()))
 			require.GreaterOrEqual(t, next.State().Version(), s.Version())
+			time.Sleep(time.Second) // for the barriers behind it
 			require.Equal(t, next.CommitIndex(), next.AppliedIndex())
 			led.restart()
 			led.version(s.Version())
