@@ -1,3 +1,5 @@
+//go:debug randseednop=0
+
 package main
 
 import (
@@ -67,7 +69,8 @@ or could not run, 130 interrupted.`,
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return fromEnvironment(c.Flags(), os.LookupEnv) },
 	}
-	root.AddCommand(newUp(s), newNode(s), newVersion(s))
+	root.AddCommand(newRun(s), newMerge(s), newValidate(s), newSchema(s), newSteps(s), newInit(s), newUp(s), newNode(s),
+		newOverlay(s), newVersion(s), newWorker(s))
 	for _, c := range root.Commands() {
 		if c.Args == nil {
 			c.Args = cobra.NoArgs
