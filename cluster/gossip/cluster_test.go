@@ -168,7 +168,10 @@ func startLive(t testing.TB, name string, adjust func(*gossip.Config)) (*liveNod
 			default:
 			}
 		},
-		Timings: gossip.Timings{ProbeInterval: 100 * time.Millisecond, ProbeTimeout: 50 * time.Millisecond, GossipInterval: 20 * time.Millisecond},
+		// Short, so that memberlist's goroutines end soon; suspicion long, so that a busy machine makes nobody dead.
+		Timings: gossip.Timings{
+			ProbeInterval: 100 * time.Millisecond, ProbeTimeout: 50 * time.Millisecond, GossipInterval: 20 * time.Millisecond, SuspicionMult: 300,
+		},
 	}
 	if adjust != nil {
 		adjust(&cfg)

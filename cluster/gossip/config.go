@@ -48,7 +48,7 @@ type Timings struct {
 	// Rejoin is the time between two attempts to reach the addresses of dead members and of seeds never reached.
 	// Default 3 s.
 	Rejoin time.Duration
-	// Forget is how long a dead member is remembered. Default 24 h.
+	// Forget is how long a dead member is remembered, to 16 times Rejoin. Default 24 h.
 	Forget time.Duration
 	// NameProbe is how long the old address of a name may take to answer before a new one takes its place. Default 1 s.
 	NameProbe time.Duration

@@ -40,6 +40,16 @@ func (k kind) shape() (shape, bool) {
 	return shape{}, false
 }
 
+// repeatable says that a frame may arrive twice: the second finds nobody who waits for it. A request or a one-way message
+// would be handled twice, and a check is worth nothing late.
+func (k kind) repeatable() bool {
+	switch k {
+	case kindAnswer, kindFailure, kindBusy, kindCancel, kindLeaving, kindStranger:
+		return true
+	}
+	return false
+}
+
 // frame is one message. id ties an answer to its request within one life of the requester.
 type frame struct {
 	kind kind

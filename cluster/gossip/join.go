@@ -199,6 +199,9 @@ func (g *Gossip) refuse(address string) error {
 	return err
 }
 
+// pruneEvery is how many rounds of rejoin pass between two looks for what may be forgotten.
+const pruneEvery = 16
+
 // rejoin keeps looking for members that are not alive and for seeds that were never met, until the node leaves.
 func (g *Gossip) rejoin() {
 	every := time.NewTicker(g.cfg.Timings.Rejoin)
@@ -206,10 +209,14 @@ func (g *Gossip) rejoin() {
 	for round := 0; ; round++ {
 		select {
 		case <-every.C:
-			g.view.prune(time.Now(), g.cfg.Timings.Forget, g.cfg.Bounds.Members)
+			if round%pruneEvery == 0 {
+				g.view.prune(time.Now(), g.cfg.Timings.Forget, g.cfg.Bounds.Members)
+			}
 			// Each side may hold the other dead: then one exchange tells both so, and the next carries the denials.
-			if _, err := g.meet(g.ctx, g.missing(round)); err != nil {
-				g.cfg.Log.Debug("gossip: rejoin", "error", err)
+			if missing := g.missing(round); len(missing) > 0 {
+				if _, err := g.meet(g.ctx, missing); err != nil {
+					g.cfg.Log.Debug("gossip: rejoin", "error", err)
+				}
 			}
 		case <-g.refused:
 			// Tell the others at once, so that nobody has to find this life dead.
@@ -225,19 +232,17 @@ func (g *Gossip) rejoin() {
 
 // missing returns the addresses to try in this round: a bounded window that moves over all that are worth it.
 func (g *Gossip) missing(round int) []string {
-	addresses, alive := g.view.lost()
 	g.mu.Lock()
-	gone := g.left
-	addresses = append(addresses, g.seeds...)
+	seeds, gone := slices.Clone(g.seeds), g.left
 	g.mu.Unlock()
-	addresses = slices.DeleteFunc(addresses, func(a string) bool { return alive[a] })
-	if gone || len(addresses) == 0 {
+	if gone || len(seeds) == 0 && g.view.whole() {
 		return nil
 	}
-	n := min(len(addresses), maxDials)
-	out := make([]string, 0, n)
-	for i := range n {
-		out = append(out, addresses[(round*n+i)%len(addresses)])
+	addresses, alive := g.view.lost()
+	addresses = slices.DeleteFunc(append(addresses, seeds...), func(a string) bool { return alive[a] })
+	out := make([]string, min(len(addresses), maxDials))
+	for i := range out {
+		out[i] = addresses[(round*len(out)+i)%len(addresses)]
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,6 +155,49 @@ func TestRequesterThatGivesUpEndsTheHandler(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAnswerThatDidNotGetThroughIsSentAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fabric) {
+		release := make(chan struct{})
+		var handled atomic.Int32
+		m1, m2, m3 := f.trio(t, func(c *gossip.Config) {
+			c.Handler = func(_ context.Context, _ string, body []byte) ([]byte, error) {
+				handled.Add(1)
+				<-release
+				return body, nil
+			}
+		})
+		defer closeAll(t, m1, m2, m3)
+		outcome := m1.ask("m2")
+		time.Sleep(100 * time.Millisecond)
+		f.partition(isolate(m1.address))
+		close(release)
+		time.Sleep(1500 * time.Millisecond)
+		f.partition(nil)
+		require.NoError(t, <-outcome)
+		require.EqualValues(t, 1, handled.Load())
+	})
+}
+
+// A requester that seems dead to the one it asked, but holds it to be alive, must not wait for ever.
+func TestRequesterThatOnlySeemsDeadIsAnswered(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fabric) {
+		m1 := f.start(t, "m1", "10.0.0.1:7946", func(c *gossip.Config) { c.Timings.ProbeInterval = 24 * time.Hour })
+		m2 := f.start(t, "m2", "10.0.0.2:7946", blocking)
+		join(t, m1, m2)
+		time.Sleep(time.Second)
+		outcome := m1.ask("m2")
+		time.Sleep(time.Second)
+		resume := m1.host.stall()
+		m2.awaitChange(func() bool { return !m2.Alive("m1") })
+		time.Sleep(5 * time.Second)
+		resume()
+		var remote *gossip.RemoteError
+		require.ErrorAs(t, <-outcome, &remote)
+		closeAll(t, m1, m2)
+		time.Sleep(gossip.Timings{ProbeInterval: 24 * time.Hour}.Linger())
+	})
 }
 
 func TestDeadlineOfARequest(t *testing.T) {

@@ -70,7 +70,8 @@ func (c *calls) find(life string, id uint64) *call {
 // item is a frame in an outbox, with the call that waits for it if there is one.
 type item struct {
 	frame
-	call *call
+	call  *call
+	tries int // how often it was sent in vain
 }
 
 // outbox holds what waits for one life. It has at most one sender at a time, which put asks for and take dismisses.
@@ -133,11 +134,19 @@ func (o *outbox) take(dst []item, b Bounds, now time.Time) []item {
 	return dst
 }
 
-// drop forgets everything that waits.
+// drop forgets the calls and one-way messages that wait. Answers stay: the life they are for may be gone in this view only.
 func (o *outbox) drop() {
 	o.mu.Lock()
-	o.items, o.bytes = nil, 0
-	o.mu.Unlock()
+	defer o.mu.Unlock()
+	var keep []item
+	o.bytes = 0
+	for _, it := range o.items {
+		if it.kind.repeatable() {
+			keep = append(keep, it)
+			o.bytes += len(it.body)
+		}
+	}
+	o.items = keep
 }
 
 // idle reports whether nothing waits or is under way, and when the last pack went out.

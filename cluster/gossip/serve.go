@@ -40,10 +40,13 @@ func (s *serving) start(id uint64, cancel context.CancelFunc) bool {
 	return true
 }
 
-func (s *serving) finish(id uint64) {
+// finish reports whether the requester still wants an answer.
+func (s *serving) finish(id uint64) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, wanted := s.running[id]
 	delete(s.running, id)
-	s.mu.Unlock()
+	return wanted
 }
 
 func (s *serving) cancel(id uint64) {
@@ -55,6 +58,7 @@ func (s *serving) cancel(id uint64) {
 		}
 		s.early = append(s.early, id)
 	}
+	delete(s.running, id)
 	s.mu.Unlock()
 	if cancel != nil {
 		cancel()
@@ -156,8 +160,8 @@ func (g *Gossip) serve(from *peer, f frame) {
 		defer g.slots.free()
 		defer cancel()
 		body, err := g.cfg.Handler(ctx, from.name, f.body)
-		from.serving.finish(f.id)
-		if ctx.Err() == nil {
+		if from.serving.finish(f.id) {
+			// Also when the requester seems gone: it may live and hold this node to be alive, and would wait for ever.
 			g.reply(from, g.outcome(f.id, body, err))
 		}
 	})
@@ -266,7 +270,11 @@ func (g *Gossip) send(to *peer) {
 // maxKept is the largest buffer a sender keeps between packs.
 const maxKept = mib
 
-// unsent fails the calls whose pack did not get through, and all calls of a life whose address refuses.
+// maxTries bounds how often a frame that may arrive twice is sent.
+const maxTries = 4
+
+// unsent deals with a pack that did not get through: its calls fail, what may arrive twice is tried again, and if the
+// address refuses, all calls of this life fail.
 func (g *Gossip) unsent(to *peer, items []item, cause error) {
 	if g.ctx.Err() != nil {
 		return
@@ -279,5 +287,13 @@ func (g *Gossip) unsent(to *peer, items []item, cause error) {
 	}
 	if isRefused(cause) {
 		g.view.refuses(to.life)
+		return
+	}
+	for _, it := range items {
+		if it.tries++; it.kind.repeatable() && it.tries < maxTries {
+			if err := g.post(to, it); err != nil {
+				g.cfg.Log.Warn("gossip: answer dropped", "to", to.name, "error", err)
+			}
+		}
 	}
 }

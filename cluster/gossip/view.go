@@ -313,6 +313,18 @@ func (v *view) filter(keep func(*peer) bool) []*peer {
 	return out
 }
 
+// whole reports whether every known member is alive.
+func (v *view) whole() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, p := range v.names {
+		if !p.alive() {
+			return false
+		}
+	}
+	return true
+}
+
 // lost returns the addresses of the members that are not alive, in order of their names, and which addresses are alive.
 func (v *view) lost() (addresses []string, alive map[string]bool) {
 	v.mu.Lock()
