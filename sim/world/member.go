@@ -59,7 +59,7 @@ type member struct {
 // life is one run of a member's node.
 type life struct {
 	m      *member
-	number int // from 1
+	number int // among the lives of all members of the name, from 1
 	node   *node.Node
 	gone   chan struct{} // closed at the instant of the crash, or when it is closed
 	once   sync.Once
@@ -114,7 +114,7 @@ func (m *member) raftAddress() string   { return m.host.Address(m.port(raftPort)
 
 // start begins a life of the member. The members before it are its seeds.
 func (m *member) start() error {
-	l := &life{m: m, number: m.lives + 1, gone: make(chan struct{}), errs: make(chan error, 1)}
+	l := &life{m: m, number: m.w.nextLife(m.name), gone: make(chan struct{}), errs: make(chan error, 1)}
 	c, err := m.config(l)
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func prepare(f *scenario.File, o Options) (*world, error) {
 	if o.Seed != nil {
 		seed = *o.Seed
 	}
-	w := &world{file: file, options: o, given: seed, seed: stream(seed).named("wlmsim"), healed: make(chan struct{})}
+	w := &world{file: file, options: o, given: seed, seed: stream(seed).named("wlmsim"), lives: map[string]int{}}
 	var err error
 	if w.switches, err = switches(file); err != nil {
 		return nil, err
@@ -127,6 +127,7 @@ func switches(f *scenario.File) (wlm.Switches, error) {
 // live is the run inside its bubble.
 func (w *world) live(r *Result) (err error) {
 	w.record.start = time.Now()
+	w.healed = make(chan struct{}) // a channel belongs to the bubble that it is made in
 	w.ctx, w.giveUp = context.WithCancel(context.Background())
 	defer func() { err = errors.Join(err, w.tearDown()) }()
 	if err := w.build(); err != nil {

@@ -39,7 +39,8 @@ type world struct {
 	zero     time.Time // time 0 of the file
 
 	mu      sync.Mutex
-	members []*member // in order of their first start
+	members []*member      // in order of their first start
+	lives   map[string]int // starts so far, by name
 
 	ctx     context.Context // of all clients; ends when the world gives up waiting
 	giveUp  context.CancelFunc
@@ -300,6 +301,15 @@ func (w *world) tearDown() error {
 	}
 	time.Sleep(gossip.Timings{}.Linger())
 	return errors.Join(errs...)
+}
+
+// nextLife numbers the lives of a name, from 1 on. Two machines under one name
+// are told apart by it.
+func (w *world) nextLife(name string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lives[name]++
+	return w.lives[name]
 }
 
 // hooks are what sees the steps of a life, in order: the record first, so that
