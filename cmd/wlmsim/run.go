@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wlmsim/wlmsim/sim/campaign"
+	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/exact"
+	"github.com/wlmsim/wlmsim/sim/report"
+	"github.com/wlmsim/wlmsim/sim/world"
+	"github.com/wlmsim/wlmsim/wlm"
+)
+
+// runFlags are the flags of `run`.
+type runFlags struct {
+	seed        uint64
+	seeds       string
+	shard       string
+	profiles    []string
+	set         []string
+	format      string
+	out         string
+	jobs        int
+	limit       time.Duration
+	twice       bool
+	stopAtFirst bool
+}
+
+func newRun(s streams) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run PATH...",
+		Short: "Run scenario files in virtual time and judge what happened",
+		Long: `Run scenario files: each builds the cluster that it describes out of the real
+nodes inside a bubble of virtual time, drives its steps, load and faults, and is
+judged. A folder means every .yaml file under it.
+
+Results go to standard output, a line a run; one that did not hold shows what
+broke, where the file says so, and the command that repeats it. Each run happens
+in a worker process; one that crashes or hangs is undecided.`,
+		Example: `  wlmsim run scenarios                                  # every file
+  wlmsim run lag.yaml --seed 7 --out runs               # one run, and what happened in it
+  wlmsim run lag.yaml --seeds 1..10000 --stop-at-first  # a campaign
+  wlmsim run lag.yaml --seeds 1..10000 --shard 3/10 --format json > 3.json
+  wlmsim run lag.yaml --profile reviewed,submitted
+  wlmsim run lag.yaml --set groups.analytics.throttling.node_limit=5`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var seed *uint64
+			if c.Flags().Changed("seed") {
+				seed = &f.seed
+			}
+			return runScenarios(c.Context(), s, &f, seed, args)
+		},
+	}
+	flags := c.Flags()
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of everything that is drawn, in place of the file's")
+	flags.StringVar(&f.seeds, "seeds", "", "every seed from A to B, both included, as A..B")
+	flags.StringVar(&f.shard, "shard", "", "with --seeds, every N-th seed, as I/N with I from 0 to N-1")
+	flags.StringSliceVar(&f.profiles, "profile", nil, "profiles to run under, in place of the file's: "+strings.Join(wlm.Profiles(), ", "))
+	flags.StringArrayVar(&f.set, "set", nil, "PATH=VALUE: change a value of the files, such as groups.analytics.throttling.node_limit=5 (repeatable)")
+	flags.StringVar(&f.format, "format", report.Formats()[0], strings.Join(report.Formats(), ", "))
+	flags.StringVar(&f.out, "out", "", "folder that gets a folder for each run, with its history, result and scenario")
+	flags.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "how many runs go on side by side")
+	flags.DurationVar(&f.limit, "limit", campaign.DefaultLimit, "wall time after which a run is taken for hung, made to print its goroutines, and undecided")
+	flags.BoolVar(&f.twice, "twice", false, "do each run twice and compare what happened: a note, in the exact lane a failure")
+	flags.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first run that broke; otherwise all are counted")
+	c.MarkFlagsMutuallyExclusive("seed", "seeds")
+	return c
+}
+
+func runScenarios(ctx context.Context, s streams, f *runFlags, seed *uint64, paths []string) error {
+	seeds, err := f.check(seed)
+	if err != nil {
+		return usageError{err}
+	}
+	files, err := readScenarios(s, paths, f.set)
+	if err != nil {
+		return err
+	}
+	tasks, err := f.tasks(files, seeds)
+	if err != nil {
+		return usageError{err}
+	}
+	start, err := workerStarter()
+	if err != nil {
+		return err
+	}
+	progress := newProgress(s.err, len(tasks))
+	results, ended := campaign.Run(ctx, campaign.Config{
+		Start: start, Jobs: f.jobs, Limit: f.limit, Fresh: exact.Enabled, Twice: f.twice, MustRepeat: exact.Enabled,
+		StopAtFirst: f.stopAtFirst, Done: progress.done,
+	}, tasks)
+	progress.end()
+	if err := report.Write(s.out, f.format, results, sourceOf); err != nil {
+		return err
+	}
+	if ended != nil {
+		return fmt.Errorf("%d of %d runs were finished: %w", len(results), len(tasks), ended)
+	}
+	return verdictOf(results)
+}
+
+// verdictOf is the error of a command whose results did not all hold.
+func verdictOf(results []world.Result) error {
+	if v := report.Verdict(results); v != check.Held {
+		return verdictError{v, report.Summary(results)}
+	}
+	return nil
+}
+
+// check checks all flags and reads the seeds; none: each file's own.
+func (f *runFlags) check(seed *uint64) (seedRange, error) {
+	var faults []error
+	seeds, err := parseSeeds(f.seeds, f.shard)
+	if seed != nil {
+		seeds = seedRange{from: *seed, count: 1, every: 1}
+	}
+	faults = append(faults, err, report.CheckFormat(f.format))
+	for _, p := range f.profiles {
+		if _, err := wlm.Profile(p); err != nil {
+			faults = append(faults, fmt.Errorf("--profile: %w", err))
+		}
+	}
+	if f.jobs < 1 {
+		faults = append(faults, fmt.Errorf("--jobs %d: at least 1", f.jobs))
+	}
+	if f.limit <= 0 {
+		faults = append(faults, fmt.Errorf("--limit %v: over 0", f.limit))
+	}
+	return seeds, errors.Join(faults...)
+}
+
+// maxRuns bounds a campaign, so that its results fit in memory.
+const maxRuns = 1_000_000
+
+// tasks are the runs: each file under each profile with each seed.
+func (f *runFlags) tasks(files []scenarioFile, seeds seedRange) ([]campaign.Task, error) {
+	if n := uint64(len(files)) * uint64(max(1, len(f.profiles))); n > 0 && seeds.count > maxRuns/n {
+		return nil, fmt.Errorf("%d files and profiles with %d seeds each are more than %d runs", n, seeds.count, maxRuns)
+	}
+	folders := folderNames{}
+	var tasks []campaign.Task
+	for _, file := range files {
+		filled := file.parsed.Filled()
+		profiles := f.profiles
+		if len(profiles) == 0 {
+			profiles = []string{filled.Profile}
+		}
+		own := seeds
+		if seeds.every == 0 {
+			own = seedRange{from: filled.Seed, count: 1, every: 1}
+		}
+		for _, profile := range profiles {
+			for i := range own.count {
+				t := campaign.Task{Scenario: filled.Name, File: file.path, Set: f.set, Seed: own.at(i), Profile: profile}
+				t.Repeat = f.repeat(&t)
+				if f.out != "" {
+					t.Out = filepath.Join(f.out, folders.unique(&t))
+				}
+				tasks = append(tasks, t)
+			}
+		}
+	}
+	return tasks, nil
+}
+
+// repeat is the command that does a task again.
+func (f *runFlags) repeat(t *campaign.Task) string {
+	program := "wlmsim"
+	if exact.Enabled {
+		program = "wlmsim-exact"
+	}
+	words := []string{program, "run", quoted(t.File), "--seed", strconv.FormatUint(t.Seed, 10), "--profile", t.Profile}
+	for _, set := range t.Set {
+		words = append(words, "--set", quoted(set))
+	}
+	if f.twice {
+		words = append(words, "--twice")
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted writes a word as a POSIX shell takes it.
+func quoted(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@+"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// folderNames gives each run a folder of its own.
+type folderNames map[string]bool
+
+func (names folderNames) unique(t *campaign.Task) string {
+	stem := strings.TrimSuffix(filepath.ToSlash(filepath.Clean(t.File)), filepath.Ext(t.File))
+	for _, up := range []string{"../", "/"} {
+		for strings.HasPrefix(stem, up) {
+			stem = strings.TrimPrefix(stem, up)
+		}
+	}
+	base := fmt.Sprintf("%s.%s.%d", strings.NewReplacer("/", "_", ":", "_").Replace(stem), t.Profile, t.Seed)
+	name := base
+	for i := 2; names[name]; i++ {
+		name = fmt.Sprintf("%s.%d", base, i)
+	}
+	names[name] = true
+	return name
+}
+
+// workerStarter starts workers as processes of this same program.
+func workerStarter() (func() *exec.Cmd, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return func() *exec.Cmd {
+		return &exec.Cmd{Path: path, Args: []string{os.Args[0], workerName}, Env: append(os.Environ(), "GOMAXPROCS=1")}
+	}, nil
+}

@@ -1,0 +1,164 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/history"
+	"github.com/wlmsim/wlmsim/sim/world"
+)
+
+// slot does tasks one after the other, with one worker at a time. It belongs to
+// one goroutine.
+type slot struct {
+	config *Config
+	worker *worker // nil: none yet, or the last one has ended
+}
+
+// rest ends the slot's worker.
+func (s *slot) rest() {
+	if s.worker != nil {
+		s.worker.close()
+		s.worker = nil
+	}
+}
+
+// run does a task. The error is the context's.
+func (s *slot) run(ctx context.Context, t Task) (world.Result, error) {
+	histories, clean, err := prepare(&t, s.config.Twice)
+	defer clean()
+	if err != nil {
+		return undecided(&t, err.Error()), nil
+	}
+	r, err := s.once(ctx, t, histories[0])
+	if err == nil && s.config.Twice {
+		var again world.Result
+		if again, err = s.once(ctx, t, histories[1]); err == nil {
+			r = compare(r, again, histories, s.config.MustRepeat)
+		}
+	}
+	if err != nil {
+		return r, err
+	}
+	if t.Out != "" {
+		if err := keep(&t, &r); err != nil {
+			r.Checks = append(r.Checks, check.Result{Name: RunCheck, Verdict: check.Undecided, Message: err.Error()})
+			r.Verdict = worse(r.Verdict, check.Undecided)
+		}
+	}
+	return r, nil
+}
+
+// prepare says where the histories of a task go, and makes the folders.
+func prepare(t *Task, twice bool) (histories [2]string, clean func(), err error) {
+	dir, clean := t.Out, func() {}
+	switch {
+	case dir != "":
+		err = os.MkdirAll(dir, 0o777)
+	case twice:
+		dir, err = os.MkdirTemp("", "wlmsim-twice-")
+		clean = func() { _ = os.RemoveAll(dir) } // nothing depends on it
+	default:
+		return histories, clean, nil
+	}
+	return [2]string{filepath.Join(dir, HistoryFile), filepath.Join(dir, SecondHistoryFile)}, clean, err
+}
+
+// once does a task once.
+func (s *slot) once(ctx context.Context, t Task, historyFile string) (world.Result, error) {
+	t.History = historyFile
+	if s.config.Fresh || s.config.Twice {
+		s.rest()
+	}
+	began := time.Now()
+	a, err := s.do(ctx, &t)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return world.Result{}, ctx.Err()
+	case err == nil && a.Result != nil:
+		a.Result.Repeat = t.Repeat
+		return *a.Result, nil
+	case err == nil:
+		err = errors.New(a.Error)
+	}
+	r := undecided(&t, err.Error())
+	r.WallSeconds = time.Since(began).Seconds()
+	return r, nil
+}
+
+// do hands a task to the worker, which is started if there is none.
+func (s *slot) do(ctx context.Context, t *Task) (answer, error) {
+	if s.worker == nil {
+		w, err := startWorker(s.config.Start())
+		if err != nil {
+			return answer{}, fmt.Errorf("start a worker: %w", err)
+		}
+		s.worker = w
+	}
+	a, err := s.worker.do(ctx, t, s.config.Limit)
+	switch {
+	case err != nil:
+		s.worker = nil
+	case a.Last:
+		s.rest()
+	}
+	return a, err
+}
+
+// compare adds to a run what came of doing it twice.
+func compare(first, second world.Result, histories [2]string, mustRepeat bool) world.Result {
+	r := first
+	if worse(first.Verdict, second.Verdict) != first.Verdict {
+		r = second
+	}
+	c := check.Result{Name: TwiceCheck, Verdict: check.Held}
+	switch {
+	case first.TraceHash == "" || second.TraceHash == "":
+		c.Verdict, c.Message = check.Undecided, "a run without a trace cannot be compared"
+	case first.TraceHash != second.TraceHash || first.Verdict != second.Verdict:
+		c.Message = fmt.Sprintf("done twice, it went two ways, to %s (%s) and to %s (%s)", first.Verdict, first.TraceHash, second.Verdict, second.TraceHash)
+		c.Message += "\n" + difference(histories)
+		if mustRepeat {
+			c.Verdict = check.Broken
+		}
+	}
+	r.Checks = append(r.Checks, c)
+	r.Verdict = worse(r.Verdict, c.Verdict)
+	return r
+}
+
+// difference describes the first event that differs between two files.
+func difference(files [2]string) string {
+	var events [2][]history.Event
+	for i, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return err.Error()
+		}
+		_, events[i], err = history.Read(f)
+		f.Close()
+		if err != nil {
+			return fmt.Sprintf("%s: %v", name, err)
+		}
+	}
+	d := history.FirstDifference(events[0], events[1])
+	if d == nil {
+		return fmt.Sprintf("the histories differ after the %d events that were kept", len(events[0]))
+	}
+	return d.String()
+}
+
+// worse returns the worse of two verdicts.
+func worse(a, b check.Verdict) check.Verdict {
+	for _, v := range []check.Verdict{check.Broken, check.Undecided} {
+		if a == v || b == v {
+			return v
+		}
+	}
+	return check.Held
+}

@@ -1,0 +1,197 @@
+package campaign
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// MaxNoise bounds what is kept of what a worker writes to standard error during
+// a run. The goroutines of the largest cluster need a few megabytes.
+const MaxNoise = 8 << 20
+
+// dumpTimeout bounds how long a worker may take to print its goroutines.
+const dumpTimeout = 20 * time.Second
+
+// worker is a process that does runs. It belongs to one goroutine.
+type worker struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	answers chan answer
+	noise   *noise
+	ended   chan struct{} // closed when the process has ended
+	err     error         // how it ended; read it after ended
+}
+
+// startWorker starts a command that calls [Serve].
+func startWorker(command *exec.Cmd) (*worker, error) {
+	w := &worker{command: command, answers: make(chan answer, 1), noise: &noise{}, ended: make(chan struct{})}
+	command.Stderr = w.noise
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	w.in = in
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	go w.follow(out)
+	return w, nil
+}
+
+// follow reads answers until the process closes its output, and waits for its
+// end. A line that is no answer ends the process.
+func (w *worker) follow(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, MaxAnswer)
+	var strange error
+	for strange == nil && lines.Scan() {
+		var a answer
+		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&a); err != nil || a.Result == nil && a.Error == "" {
+			strange = fmt.Errorf("it wrote %.200q, which is no answer", lines.Text())
+			break
+		}
+		w.answers <- a // never waits: each answer is taken before the next task is given
+	}
+	if strange = errors.Join(strange, lines.Err()); strange != nil {
+		_ = w.command.Process.Kill() // it may have ended already
+	}
+	w.err = w.command.Wait()
+	if strange != nil {
+		w.err = strange
+	} else if w.err == nil {
+		w.err = errors.New("it exited by itself")
+	}
+	close(w.ended)
+}
+
+// Reasons why a worker did not answer.
+type (
+	// crashed: the process ended.
+	crashed struct {
+		how   error
+		noise string
+	}
+	// hung: the limit was over.
+	hung struct {
+		limit time.Duration
+		noise string
+	}
+)
+
+func (c crashed) Error() string {
+	return "the process of the run ended: " + c.how.Error() + after(c.noise)
+}
+
+func (h hung) Error() string {
+	return fmt.Sprintf("the run did not end within %v of wall time; its goroutines were:", h.limit) + after(h.noise)
+}
+
+func after(noise string) string {
+	if noise = strings.TrimSpace(noise); noise == "" {
+		return ""
+	}
+	return "\n" + noise
+}
+
+// do has the worker do a task. After an error of any kind the worker has ended.
+func (w *worker) do(ctx context.Context, t *Task, limit time.Duration) (answer, error) {
+	line, err := json.Marshal(t)
+	if err != nil {
+		w.kill()
+		return answer{}, err
+	}
+	w.noise.reset()
+	if _, err := w.in.Write(append(line, '\n')); err != nil {
+		w.kill()
+		return answer{}, crashed{w.err, w.noise.text()}
+	}
+	watchdog := time.NewTimer(limit)
+	defer watchdog.Stop()
+	select {
+	case a := <-w.answers:
+		return a, nil
+	case <-w.ended:
+		select {
+		case a := <-w.answers: // it ended right after its last answer
+			return a, nil
+		default:
+		}
+		return answer{}, crashed{w.err, w.noise.text()}
+	case <-watchdog.C:
+		w.dump()
+		return answer{}, hung{limit, w.noise.text()}
+	case <-ctx.Done():
+		w.kill()
+		return answer{}, ctx.Err()
+	}
+}
+
+// dump makes the process print its goroutines and end.
+func (w *worker) dump() {
+	if w.command.Process.Signal(syscall.SIGQUIT) == nil {
+		select {
+		case <-w.ended:
+			return
+		case <-time.After(dumpTimeout):
+		}
+	}
+	w.kill()
+}
+
+// kill ends the process at once and waits for it.
+func (w *worker) kill() {
+	_ = w.command.Process.Kill() // it may have ended already
+	<-w.ended
+}
+
+// close lets the process end by itself.
+func (w *worker) close() {
+	_ = w.in.Close() // it may have ended already
+	select {
+	case <-w.ended:
+	case <-time.After(dumpTimeout):
+		w.kill()
+	}
+}
+
+// noise keeps the first MaxNoise bytes that were written since it was reset: a
+// panic says first what it is about.
+type noise struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+func (n *noise) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.kept = append(n.kept, p[:min(len(p), MaxNoise-len(n.kept))]...)
+	return len(p), nil
+}
+
+func (n *noise) reset() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.kept = n.kept[:0]
+}
+
+func (n *noise) text() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return string(n.kept)
+}
