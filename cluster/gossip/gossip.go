@@ -239,7 +239,7 @@ func (g *Gossip) ask(ctx, session context.Context, to *peer, k kind, body []byte
 
 // lost is the outcome of a call whose peer is gone, unless it has answered in the same instant.
 func (g *Gossip) lost(c *call, to *peer) ([]byte, error) {
-	unsent := c.state.CompareAndSwap(callQueued, callDropped)
+	sent := !c.drop()
 	select {
 	case r := <-c.done:
 		return r.body, r.err
@@ -248,12 +248,12 @@ func (g *Gossip) lost(c *call, to *peer) ([]byte, error) {
 	if g.ctx.Err() != nil {
 		return nil, ErrClosed
 	}
-	return nil, goneError(to.name, !unsent, nil)
+	return nil, goneError(to.name, sent, nil)
 }
 
 // giveUp takes a call back, or tells the peer if it has been sent.
 func (g *Gossip) giveUp(ctx context.Context, c *call, to *peer) ([]byte, error) {
-	if !c.state.CompareAndSwap(callQueued, callDropped) {
+	if !c.drop() {
 		g.reply(to, frame{kind: kindCancel, id: c.id})
 	}
 	return nil, ctx.Err()

@@ -144,13 +144,15 @@ func TestRequesterThatGivesUpEndsTheHandler(t *testing.T) {
 				}()
 				time.Sleep(time.Second)
 				require.Empty(t, ended)
-				began := time.Now()
+				began, dialled := time.Now(), f.dialled(m1.address)
 				end(t, m1, cancel)
 				require.ErrorIs(t, <-ended, context.Canceled)
 				require.Less(t, time.Since(began), 20*time.Second)
 				if name == "cancel" {
 					require.ErrorIs(t, <-outcome, context.Canceled)
 					require.Less(t, time.Since(began), 10*time.Millisecond)
+					time.Sleep(50 * time.Millisecond)
+					require.Equal(t, dialled, f.dialled(m1.address), "nobody waits for an answer")
 				}
 			})
 		})

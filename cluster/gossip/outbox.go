@@ -20,12 +20,17 @@ type result struct {
 	err  error
 }
 
-// The states of a call: from queued to sent or dropped, once.
+// The states of a call: from queued to sent or dropped, and from sent to dropped if it surely was not sent after all.
 const (
 	callQueued int32 = iota
 	callSent
 	callDropped
 )
+
+// drop takes a call back; it returns false if it was sent.
+func (c *call) drop() bool {
+	return c.state.CompareAndSwap(callQueued, callDropped) || c.state.Load() == callDropped
+}
 
 // finish hands over the outcome; only the first one counts.
 func (c *call) finish(r result) {

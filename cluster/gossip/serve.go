@@ -280,13 +280,21 @@ func (g *Gossip) unsent(to *peer, items []item, cause error) {
 		return
 	}
 	g.cfg.Log.Debug("gossip: send", "to", to.life, "messages", len(items), "error", cause)
+	sent := !isDialError(cause)
 	for _, it := range items {
-		if it.call != nil {
-			it.call.finish(result{err: goneError(to.name, !isDialError(cause), cause)})
+		if it.call != nil && !sent {
+			it.call.state.Store(callDropped)
 		}
 	}
 	if isRefused(cause) {
-		g.view.refuses(to.life)
+		g.view.refuses(to.life) // first, so that whoever is told finds the member dead
+	}
+	for _, it := range items {
+		if it.call != nil {
+			it.call.finish(result{err: goneError(to.name, sent, cause)})
+		}
+	}
+	if isRefused(cause) {
 		return
 	}
 	for _, it := range items {
