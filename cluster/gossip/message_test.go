@@ -531,6 +531,7 @@ func newPlain(b *testing.B, name string) *plain {
 	p := &plain{open: make(map[uint64]chan []byte)}
 	c := memberlist.DefaultLocalConfig()
 	c.Name, c.BindAddr, c.BindPort, c.EnableCompression = name, "127.0.0.1", 0, false
+	c.TCPTimeout = time.Minute // a busy machine is no fault here
 	c.Logger = log.New(io.Discard, "", 0)
 	c.Delegate = p
 	list, err := memberlist.Create(c)
