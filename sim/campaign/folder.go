@@ -16,6 +16,7 @@ const (
 	HistoryFile       = "history.jsonl"   // see package history
 	SecondHistoryFile = "history-2.jsonl" // of the second time, if it was done twice
 	ResultFile        = "result.json"     // as `wlmsim run --format json` writes it
+	NoiseFile         = "stderr.txt"      // what the run's process wrote before it crashed, or its goroutines when it hung
 	ScenarioFile      = "scenario.yaml"   // the file as it was; Repeat in the result names what was set
 )
 

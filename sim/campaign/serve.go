@@ -42,10 +42,10 @@ func Serve(in io.Reader, out io.Writer, run func(Task) (*world.Result, error)) e
 	}()
 	for line := range tasks {
 		last, err := serve(line, out, run)
+		<-busy
 		if err != nil || last {
 			return err
 		}
-		<-busy
 	}
 	return unread
 }

@@ -86,6 +86,9 @@ func (s *slot) once(ctx context.Context, t Task, historyFile string) (world.Resu
 	case err == nil:
 		err = errors.New(a.Error)
 	}
+	if d, ok := errors.AsType[*death](err); ok && t.Out != "" {
+		err = errors.Join(err, os.WriteFile(filepath.Join(t.Out, NoiseFile), []byte(d.noise), 0o666))
+	}
 	r := undecided(&t, err.Error())
 	r.WallSeconds = time.Since(began).Seconds()
 	return r, nil

@@ -80,33 +80,19 @@ func (w *worker) follow(out io.Reader) {
 	close(w.ended)
 }
 
-// Reasons why a worker did not answer.
-type (
-	// crashed: the process ended.
-	crashed struct {
-		how   error
-		noise string
-	}
-	// hung: the limit was over.
-	hung struct {
-		limit time.Duration
-		noise string
-	}
-)
-
-func (c crashed) Error() string {
-	return "the process of the run ended: " + c.how.Error() + after(c.noise)
+// death is why a worker did not answer: the process ended, or the limit was
+// over.
+type death struct {
+	how   error         // how the process ended by itself
+	limit time.Duration // that was over; 0: it was not
+	noise string        // what it wrote to standard error
 }
 
-func (h hung) Error() string {
-	return fmt.Sprintf("the run did not end within %v of wall time; its goroutines were:", h.limit) + after(h.noise)
-}
-
-func after(noise string) string {
-	if noise = strings.TrimSpace(noise); noise == "" {
-		return ""
+func (d *death) Error() string {
+	if d.limit > 0 {
+		return fmt.Sprintf("the run did not end within %v of wall time; virtual time was held up by:\n%s", d.limit, culprits(d.noise))
 	}
-	return "\n" + noise
+	return strings.TrimSpace(fmt.Sprintf("the process of the run ended: %v\n%s", d.how, beginning(d.noise)))
 }
 
 // do has the worker do a task. After an error of any kind the worker has ended.
@@ -119,7 +105,7 @@ func (w *worker) do(ctx context.Context, t *Task, limit time.Duration) (answer, 
 	w.noise.reset()
 	if _, err := w.in.Write(append(line, '\n')); err != nil {
 		w.kill()
-		return answer{}, crashed{w.err, w.noise.text()}
+		return answer{}, &death{how: w.err, noise: w.noise.text()}
 	}
 	watchdog := time.NewTimer(limit)
 	defer watchdog.Stop()
@@ -132,10 +118,10 @@ func (w *worker) do(ctx context.Context, t *Task, limit time.Duration) (answer, 
 			return a, nil
 		default:
 		}
-		return answer{}, crashed{w.err, w.noise.text()}
+		return answer{}, &death{how: w.err, noise: w.noise.text()}
 	case <-watchdog.C:
 		w.dump()
-		return answer{}, hung{limit, w.noise.text()}
+		return answer{}, &death{limit: limit, noise: w.noise.text()}
 	case <-ctx.Done():
 		w.kill()
 		return answer{}, ctx.Err()
