@@ -23,8 +23,8 @@ const (
 	// MaxOperations is how many operations on one name are looked at.
 	MaxOperations = 10_000
 	// MaxSearch is how often an operation is tried at some place, over all
-	// names; about a second of work.
-	MaxSearch = 300_000
+	// names; under a second of work.
+	MaxSearch = 100_000
 )
 
 // historyLinearizable: group writes and leader reads have an order that

@@ -116,7 +116,7 @@ func TestHistoryLinearizableIsUndecidedBeyondItsBounds(t *testing.T) {
 	f.Operations = append(f.Operations, list(t, 95, 96))
 	r := judge(scenario.HistoryLinearizable, nil, f)
 	require.Equal(t, check.Undecided, r.Verdict)
-	require.Equal(t, "no order of the 42 operations on group late was found within 300000 tries", r.Message)
+	require.Equal(t, "no order of the 42 operations on group late was found within 100000 tries", r.Message)
 
 	f = &check.Facts{}
 	for range check.MaxOperations + 1 {
