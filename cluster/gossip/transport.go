@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -30,8 +32,9 @@ type transport struct {
 	loops   sync.WaitGroup // accepting, reading packets
 	open    sync.WaitGroup // streams not closed yet
 
-	mu    sync.Mutex
-	conns map[*stream]struct{} // nil once shut down
+	mu     sync.Mutex
+	opened uint64
+	conns  map[uint64]*stream // by number; nil once shut down
 }
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
@@ -53,7 +56,7 @@ func newTransport(network Network, self netip.AddrPort, timings Timings, log *sl
 	t := &transport{
 		network: network, self: self, timings: timings, log: log, refused: refused,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
-		ctx: ctx, cancel: cancel, conns: make(map[*stream]struct{}),
+		ctx: ctx, cancel: cancel, conns: make(map[uint64]*stream),
 	}
 	t.loops.Go(t.accept)
 	t.loops.Go(t.read)
@@ -116,8 +119,8 @@ func (t *transport) Shutdown() error {
 	conns := t.conns
 	t.conns = nil
 	t.mu.Unlock()
-	for s := range conns {
-		_ = s.Conn.Close() // its user still closes the stream itself
+	for _, number := range slices.Sorted(maps.Keys(conns)) {
+		_ = conns[number].Conn.Close() // its user still closes the stream itself
 	}
 	t.loops.Wait()
 	return nil
@@ -186,8 +189,9 @@ func (t *transport) survives(what string, err error) bool {
 // stream is a connection that is known until it is closed.
 type stream struct {
 	net.Conn
-	t    *transport
-	once sync.Once
+	t      *transport
+	number uint64 // in order of opening, from 1
+	once   sync.Once
 }
 
 // track returns nil, and closes conn, once the transport is shut down.
@@ -196,7 +200,9 @@ func (t *transport) track(conn net.Conn) *stream {
 	t.mu.Lock()
 	closed := t.conns == nil
 	if !closed {
-		t.conns[s] = struct{}{}
+		t.opened++
+		s.number = t.opened
+		t.conns[s.number] = s
 		t.open.Add(1)
 	}
 	t.mu.Unlock()
@@ -211,7 +217,7 @@ func (s *stream) Close() error {
 	err := s.Conn.Close()
 	s.once.Do(func() {
 		s.t.mu.Lock()
-		delete(s.t.conns, s)
+		delete(s.t.conns, s.number)
 		s.t.mu.Unlock()
 		s.t.open.Done()
 	})
