@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"sync"
 
 	"github.com/wlmsim/wlmsim/sim/scenario"
@@ -8,8 +9,9 @@ import (
 
 // answers are what the clients of steps saw, by id.
 type answers struct {
-	mu sync.Mutex
-	of map[string]any
+	mu      sync.Mutex
+	of      map[string]any
+	changed chan struct{} // closed and dropped at the next one; nil: nobody waits
 }
 
 // set keeps the answer to the request of an id; "" is nobody's.
@@ -23,6 +25,39 @@ func (a *answers) set(id string, answer any) {
 		a.of = map[string]any{}
 	}
 	a.of[id] = answer
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
+}
+
+// look returns the answer to the request of an id, or what is closed when there
+// is one more answer.
+func (a *answers) look(id string) (answer any, changed <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if answer, ok := a.of[id]; ok {
+		return answer, nil
+	}
+	if a.changed == nil {
+		a.changed = make(chan struct{})
+	}
+	return nil, a.changed
+}
+
+// await waits for the answer to the request of an id.
+func (a *answers) await(ctx context.Context, id string) (any, error) {
+	for {
+		answer, changed := a.look(id)
+		if changed == nil {
+			return answer, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 func (a *answers) all() map[string]any {

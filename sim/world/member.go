@@ -41,11 +41,11 @@ type member struct {
 	seed  stream
 	clock atomic.Int64 // how far its wall clock is ahead, in nanoseconds
 	away  atomic.Bool  // it left and is not expected back yet, or was refused
+	moves atomic.Int32 // to new addresses so far
 
 	// The driver's alone, or of the goroutine that restarts the member.
 	lives    int    // starts so far
 	disks    int    // disks so far; each has an id of its own
-	address  int    // addresses so far
 	id       string // of its disk
 	founder  bool   // one of the voters of the new cluster
 	returned chan struct{}
@@ -107,7 +107,7 @@ func (m *member) newID() string {
 	return node.NewID(m.seed.named("id").at(uint64(m.disks)).seed())
 }
 
-func (m *member) port(base int) int { return base + m.address*portStep }
+func (m *member) port(base int) int { return base + int(m.moves.Load())*portStep }
 
 func (m *member) gossipAddress() string { return m.host.Address(m.port(gossipPort)) }
 func (m *member) raftAddress() string   { return m.host.Address(m.port(raftPort)) }
@@ -148,11 +148,11 @@ func (m *member) config(l *life) (node.Config, error) {
 	if m.founder && m.lives == 0 {
 		c.Bootstrap = w.founders()
 	}
-	return c, m.listen(&c)
+	return c, m.listen(&c, l)
 }
 
 // listen opens what the node listens on. Nothing is left open on an error.
-func (m *member) listen(c *node.Config) error {
+func (m *member) listen(c *node.Config, l *life) error {
 	raft, err := m.host.Listen(m.port(raftPort))
 	if err != nil {
 		return fmt.Errorf("raft of %s: %w", m.name, err)
@@ -177,7 +177,7 @@ func (m *member) listen(c *node.Config) error {
 		return errors.Join(fmt.Errorf("HTTP of %s: %w", m.name, err), raft.Close(), streams.Close(), packets.Close())
 	}
 	c.HTTP.Address = m.host.Address(m.port(httpPort))
-	c.REST.Canary = m.w.canaries.next
+	c.REST.Canary, c.Front = m.w.canaries.next, l.front
 	return nil
 }
 

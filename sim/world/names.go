@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 
@@ -48,6 +49,21 @@ func (n *names) newGroup(name string) string {
 	id := n.nextLocked("group", name)
 	n.groups[name] = append(n.groups[name], id)
 	return id
+}
+
+// foreign notes the id of a group that somebody else gave it; it is the newest
+// of that name until [names.forget].
+func (n *names) foreign(name, id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.groups[name] = append(n.groups[name], id)
+}
+
+// forget takes back what [names.foreign] noted.
+func (n *names) forget(name, id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.groups[name] = slices.DeleteFunc(slices.Clone(n.groups[name]), func(known string) bool { return known == id })
 }
 
 // refused takes an id back that surely was not created. It is given out again

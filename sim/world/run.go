@@ -38,6 +38,10 @@ type Options struct {
 	// checked, and nodes whose steps nobody asks for run at full speed.
 	Bare bool
 
+	// Limit is how much virtual time the body of Drive may take; 0: a day. An
+	// idle cluster of three lets a day pass in half a minute.
+	Limit time.Duration
+
 	Log *slog.Logger // of the nodes; nil: none
 }
 
@@ -45,9 +49,12 @@ type Options struct {
 // An error means that the run itself was not possible; that something broke is
 // in the result. Runs may stand side by side, but share math/rand's global
 // source, from which raft and memberlist draw.
-func Run(f *scenario.File, o Options) (*Result, error) {
+func Run(f *scenario.File, o Options) (*Result, error) { return runWith(f, o, nil) }
+
+// runWith runs a file with the body of [Drive], or nil.
+func runWith(f *scenario.File, o Options, body func(*Cluster)) (*Result, error) {
 	start := time.Now()
-	w, err := prepare(f, o)
+	w, err := prepare(f, o, body)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +82,7 @@ func Run(f *scenario.File, o Options) (*Result, error) {
 }
 
 // prepare checks all that can be checked before the bubble.
-func prepare(f *scenario.File, o Options) (*world, error) {
+func prepare(f *scenario.File, o Options, body func(*Cluster)) (*world, error) {
 	profile := o.Profile
 	if profile == "" {
 		profile = f.Filled().Profile
@@ -85,7 +92,7 @@ func prepare(f *scenario.File, o Options) (*world, error) {
 	if o.Seed != nil {
 		seed = *o.Seed
 	}
-	w := &world{file: file, options: o, given: seed, seed: stream(seed).named("wlmsim"), lives: map[string]int{}}
+	w := &world{file: file, options: o, body: body, given: seed, seed: stream(seed).named("wlmsim"), lives: map[string]int{}}
 	var err error
 	if w.switches, err = switches(file); err != nil {
 		return nil, err
@@ -104,7 +111,8 @@ func prepare(f *scenario.File, o Options) (*world, error) {
 	w.lines = links{seed: w.seed.named("clients"), latency: *file.Cluster.Network.Latency}
 	w.holding = w.has(func(a *scenario.Action) bool { return a.Hold != nil })
 	w.starving = w.has(func(a *scenario.Action) bool { return a.StarveGossip != nil })
-	if asksForPeaks(file) {
+	w.said.Store(file)
+	if body != nil || asksForPeaks(file) {
 		w.peaks = &peaks{}
 	}
 	return w, nil
@@ -137,7 +145,9 @@ func (w *world) live(r *Result) (err error) {
 	for i := range w.file.Load {
 		w.loads = append(w.loads, w.newLoad(&w.file.Load[i]))
 	}
-	w.drive()
+	if err := w.drive(w.play()); err != nil {
+		return err
+	}
 	took, unsettled := w.finish()
 	w.judge(r, w.facts(took, unsettled))
 	r.VirtualSeconds = w.now().Seconds()

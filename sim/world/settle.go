@@ -66,8 +66,8 @@ func (w *world) drainBound() time.Duration {
 	for i := range w.file.Load {
 		look(w.file.Load[i].ServiceTime)
 	}
-	for i := range w.file.Steps {
-		if s := w.file.Steps[i].Search; s != nil {
+	for _, step := range w.said.Load().Steps {
+		if s := step.Search; s != nil {
 			look(s.ServiceTime)
 		}
 	}

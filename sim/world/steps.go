@@ -42,14 +42,17 @@ func (w *world) starts() []start {
 }
 
 // drive starts every step at its time and the loads, and returns at the end of
-// the last thing that the file gives a time to.
-func (w *world) drive() {
+// the last thing that the file gives a time to, but not before the body of
+// [Drive] has returned. An error means that the body did not return.
+func (w *world) drive(b *playing) error {
 	for _, l := range w.loads {
 		w.client(l.run)
 	}
 	end := w.end()
 	for _, s := range w.starts() {
-		w.sleepUntil(s.at)
+		if err := w.waitUntil(s.at, b); err != nil {
+			return err
+		}
 		if err := w.begin(s); err != nil {
 			w.failed.add(Check{
 				Name: s.step.Name(), Verdict: check.Undecided, Line: w.file.Line(s.path),
@@ -57,7 +60,10 @@ func (w *world) drive() {
 			})
 		}
 	}
-	w.sleepUntil(end)
+	if err := w.waitUntil(end, b); err != nil {
+		return err
+	}
+	return w.waitForBody(b)
 }
 
 // end returns when the last thing ends that the file gives a time to.
@@ -189,7 +195,7 @@ func (w *world) restart(m *member, lost, moved bool) {
 	}
 	m.host.Restart()
 	if moved {
-		m.address++
+		m.moves.Add(1)
 	}
 	var err error
 	if lost {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/wlmsim/wlmsim/cluster"
@@ -29,6 +30,9 @@ type world struct {
 	switches wlm.Switches
 	dir      string // of Bolt files
 	programs *programs
+	body     func(*Cluster)                // of [Drive]; nil: none
+	said     atomic.Pointer[scenario.File] // file, with the steps that the body began
+	orders   chan order                    // from the body to the driver
 
 	holding  bool // nodes have holds
 	starving bool // nodes stand behind gates
@@ -296,6 +300,7 @@ func (w *world) tearDown() error {
 	}
 	closing.Wait()
 	w.work.Wait()
+	w.clients.Wait()
 	if w.net != nil {
 		errs = append(errs, w.net.Close())
 	}
