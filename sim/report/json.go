@@ -65,12 +65,23 @@ func Read(r io.Reader) ([]world.Result, error) {
 
 // sound checks what the types cannot say.
 func sound(r *world.Result) error {
-	for _, v := range []check.Verdict{check.Held, check.Broken, check.Undecided} {
-		if r.Verdict == v {
-			return nil
+	if err := known(r.Verdict); err != nil {
+		return err
+	}
+	for i := range r.Checks {
+		if err := known(r.Checks[i].Verdict); err != nil {
+			return fmt.Errorf("checks[%d]: %w", i, err)
 		}
 	}
-	return fmt.Errorf("verdict %q: want held, broken or undecided", r.Verdict)
+	return nil
+}
+
+func known(v check.Verdict) error {
+	switch v {
+	case check.Held, check.Broken, check.Undecided:
+		return nil
+	}
+	return fmt.Errorf("verdict %q: want held, broken or undecided", v)
 }
 
 // complete checks that no member of the document is missing: written again, it
