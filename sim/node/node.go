@@ -125,6 +125,9 @@ func (n *Node) assemble() (err error) {
 	if c.HTTP.Listener != nil {
 		api := c.REST
 		api.Cluster, api.Searcher, api.Permits, api.Outcomes = n, n, n.throttle.Permits, n.coordinator.Outcomes
+		if c.Front != nil {
+			api.Cluster, api.Searcher = c.Front(n, n)
+		}
 		api.ClusterName, api.Probe, api.Log, api.Holds = c.ClusterName, n.probe, n.log, n.holds
 		handler, err := rest.New(api)
 		if err != nil {
