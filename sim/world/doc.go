@@ -21,6 +21,9 @@
 //     throttled or cancelled, as its client saw it.
 //  7. What cannot be found out is told as such: a write whose outcome is
 //     unknown has status 503, and a connection that broke has no status.
+//  8. [Drive] gives a body in Go the same cluster, beside the file's steps and
+//     load. What its clients ask for over HTTP is judged as requests of steps
+//     are: as its node saw it, since nobody else knows them.
 //
 // A scenario that breaks a promise or an expectation is a [Result] with verdict
 // broken, not an error; an error of [Run] means that the run itself was not
