@@ -395,7 +395,7 @@ func TestCloseEndsEverythingUnderWay(t *testing.T) {
 func TestWhatIsNoMessageIsLoggedAndDropped(t *testing.T) {
 	var buf lockedBuffer
 	m1, address := startLive(t, "m1", func(c *gossip.Config) {
-		c.Log = slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		c.Log = slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	})
 	defer func() { require.NoError(t, m1.Close()) }()
 	stranger := memberlist.DefaultLocalConfig()

@@ -10,9 +10,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// bridge hands raft's log lines to slog. It lowers each by one level: raft
-// calls an error what is ordinary to a node, such as a peer that is down, and
-// tells of every vote and snapshot as information.
+// bridge hands raft's log lines to slog. Raft calls an error or a warning what
+// is ordinary to a node, such as a peer that is down: that is information here,
+// and all else is for debugging. What stops the replica goes to
+// [Config.OnStop].
 type bridge struct {
 	to    *slog.Logger
 	name  string
@@ -24,9 +25,7 @@ func (b *bridge) lowered(level hclog.Level) slog.Level {
 	switch {
 	case b.quiet != nil && b.quiet():
 		return slog.LevelDebug
-	case level >= hclog.Error:
-		return slog.LevelWarn
-	case level == hclog.Warn:
+	case level >= hclog.Warn:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

@@ -43,7 +43,9 @@ func upTo(n int) []uint64 {
 }
 
 func TestThreeVotersOverLoopbackDeliverTheSameStatesInOrder(t *testing.T) {
-	c := newCluster(t, nil, 3, stores(t)["bolt"])
+	// On the wall clock a busy machine must not depose a leader.
+	patient := withTimings(replica.Timings{Heartbeat: time.Minute, Election: time.Minute, Lease: 30 * time.Second})
+	c := newCluster(t, nil, 3, stores(t)["bolt"], patient)
 	c.open()
 	defer c.close()
 	for i := range 10 {
