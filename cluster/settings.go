@@ -139,12 +139,14 @@ func checkClusterMode(_, v string) error {
 	case Disabled, Enabled, MonitorOnly:
 		return nil
 	}
-	return fmt.Errorf("Invalid value for WlmMode: %s", v) //nolint:staticcheck // OpenSearch's own words
+	//lint:ignore ST1005 OpenSearch's own words
+	return fmt.Errorf("Invalid value for WlmMode: %s", v)
 }
 
 func checkMaxGroups(key, v string) error {
 	if n, err := strconv.Atoi(v); err != nil || n < 1 || n > 100 {
-		return fmt.Errorf("%s should be in range [1-100].", key) //nolint:staticcheck // OpenSearch's own words
+		//lint:ignore ST1005 OpenSearch's own words
+		return fmt.Errorf("%s should be in range [1-100].", key)
 	}
 	return nil
 }

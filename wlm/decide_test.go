@@ -124,7 +124,7 @@ func TestLimitChangesHoldAtOnce(t *testing.T) {
 			got, p := admit(t, th, context.Background(), two, "g")
 			require.Equal(t, want, got, "%d released", i)
 			if want == "permit" {
-				held = append(held, p)
+				require.True(t, p.Held())
 				break
 			}
 			require.True(t, held[i].Release())

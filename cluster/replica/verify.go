@@ -37,6 +37,7 @@ func (r *Replica) leads(term uint64) bool {
 
 // follows sends raft's heartbeat of a term that this replica leads.
 func (r *Replica) follows(s Server, term uint64) bool {
+	//lint:ignore SA1019 raft itself still reads Leader
 	beat := raft.AppendEntriesRequest{RPCHeader: r.header(), Term: term, Leader: []byte(r.cfg.Address)}
 	var answer raft.AppendEntriesResponse
 	err := r.transport.AppendEntries(raft.ServerID(s.Name), raft.ServerAddress(s.Address), &beat, &answer)

@@ -2,7 +2,6 @@ package rest_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -67,7 +66,7 @@ func BenchmarkHandler(b *testing.B) {
 				w.handler.ServeHTTP(answer, r)
 			}
 			if answer.status != c.status {
-				b.Fatal(fmt.Sprintf("answered with %d", answer.status))
+				b.Fatalf("answered with %d", answer.status)
 			}
 		})
 	}

@@ -35,7 +35,6 @@ func fill(held, limit int) func(*history.Event) {
 func version(v uint64) func(*history.Event)    { return func(e *history.Event) { e.Version = v } }
 func listener(l string) func(*history.Event)   { return func(e *history.Event) { e.Listener = l } }
 func detail(d string) func(*history.Event)     { return func(e *history.Event) { e.Detail = d } }
-func status(s int) func(*history.Event)        { return func(e *history.Event) { e.Status = s } }
 func inLife(n int) func(*history.Event)        { return func(e *history.Event) { e.Life = n } }
 func onNode(name string) func(*history.Event)  { return func(e *history.Event) { e.Node = name } }
 func ofGroup(name string) func(*history.Event) { return func(e *history.Event) { e.Group = name } }

@@ -47,7 +47,6 @@ type direction struct {
 	sizes    chan int
 	wrote    chan struct{}
 	model    []byte
-	asked    int
 	got      []byte
 }
 
