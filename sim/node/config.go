@@ -12,6 +12,7 @@ import (
 	"github.com/wlmsim/wlmsim/cluster/gossip"
 	"github.com/wlmsim/wlmsim/cluster/probe"
 	"github.com/wlmsim/wlmsim/cluster/replica"
+	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
 	"github.com/wlmsim/wlmsim/datanode"
 	"github.com/wlmsim/wlmsim/wlm"
@@ -81,8 +82,11 @@ type Config struct {
 	// CountFault makes the count of a group's rejection fail; see
 	// [wlm.Config].
 	CountFault func(group string) error
-	OnStop     func(error) // the replica or the applier stopped the node's state; nil: it is logged
-	Log        *slog.Logger
+	// Started hears of each admitted search before anything is done for it;
+	// see [coordinator.Config].
+	Started []func(ctx context.Context, r coordinator.Request) error
+	OnStop  func(error) // the replica or the applier stopped the node's state; nil: it is logged
+	Log     *slog.Logger
 }
 
 func (c Config) withDefaults() Config {

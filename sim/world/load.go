@@ -1,7 +1,6 @@
 package world
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"slices"
@@ -28,9 +27,16 @@ type load struct {
 	who   string                     // the principal, as a key that names nobody
 	users map[string]context.Context // of a trace
 
+	// The leader's alone; see worker.
+	next     func() (at time.Duration, ok bool)
+	at       time.Duration // when the next request is sent, if there is one
+	more     bool
+	number   uint64
+	underWay dues
+
 	mu      sync.Mutex
 	over    bool
-	idle    []chan *request // of workers that have nothing to do, the last one came last
+	idle    []*worker // the last one came last
 	workers sync.WaitGroup
 }
 
@@ -62,18 +68,17 @@ func (w *world) newLoad(spec *scenario.Load) *load {
 
 // run sends all searches of the load and returns when the last one has ended.
 func (l *load) run() {
-	defer func() {
-		l.dismiss()
-		l.workers.Wait()
-		l.w.event(history.Event{Kind: history.LoadEnd, Detail: l.spec.Name})
-	}()
 	l.w.sleepUntil(time.Duration(l.spec.From))
 	l.w.event(history.Event{Kind: history.LoadBegin, Detail: l.spec.Name})
 	if l.spec.Arrive.Closed > 0 {
 		l.closed()
-		return
+	} else {
+		l.next = l.arrivals()
+		l.at, l.more = l.next()
+		l.start()
 	}
-	l.open()
+	l.workers.Wait()
+	l.w.event(history.Event{Kind: history.LoadEnd, Detail: l.spec.Name})
 }
 
 // arrivals yields the times of an open load, from its start, in order. It ends
@@ -120,32 +125,25 @@ func (l *load) arrivals() func() (at time.Duration, ok bool) {
 	}
 }
 
-// open sends what arrives by itself. Requests are under way between client and
-// node while later ones are sent, so the loop is over their arrivals; the
-// goroutine of a request starts at its arrival.
-func (l *load) open() {
-	next := l.arrivals()
-	at, more := next()
-	var underWay dues
-	for number := uint64(0); more || len(underWay) > 0; {
-		for more && (len(underWay) == 0 || l.at(at).Before(underWay[0].due)) {
-			heap.Push(&underWay, l.request(number, l.at(at)))
-			number++
-			at, more = next()
-		}
-		first := heap.Pop(&underWay).(*request)
-		if d := time.Until(first.due); d > 0 {
-			time.Sleep(d)
-		}
-		if l.w.ctx.Err() != nil {
-			return
-		}
-		l.hand(first)
+// due returns the request that arrives next, or nil if there is none. Requests
+// are under way between client and node while later ones are sent, so they come
+// in the order of their arrival.
+func (l *load) due() *request {
+	for l.more && (len(l.underWay) == 0 || l.instant(l.at).Before(l.underWay[0].r.due)) {
+		l.underWay.push(l.request(l.number, l.instant(l.at)))
+		l.number++
+		l.at, l.more = l.next()
 	}
+	if len(l.underWay) == 0 || l.w.ctx.Err() != nil {
+		return nil
+	}
+	return l.underWay.pop()
 }
 
-// at returns the instant of a time of the load.
-func (l *load) at(d time.Duration) time.Time { return l.w.zero.Add(time.Duration(l.spec.From) + d) }
+// instant returns the instant of a time of the load.
+func (l *load) instant(d time.Duration) time.Time {
+	return l.w.zero.Add(time.Duration(l.spec.From) + d)
+}
 
 // request makes the request of a number, which is sent at an instant.
 func (l *load) request(number uint64, sent time.Time) *request {
@@ -179,58 +177,8 @@ func (l *load) traced(r *request) {
 	}
 }
 
-// maxIdle bounds the workers that are kept for the next request.
-const maxIdle = 256
-
-// hand gives a request that has arrived to a worker: an idle one, whose stack
-// has grown already, or a new one.
-func (l *load) hand(r *request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if last := len(l.idle) - 1; last >= 0 {
-		l.idle[last] <- r // never waits: the worker is idle and the channel holds one
-		l.idle = l.idle[:last]
-		return
-	}
-	requests := make(chan *request, 1)
-	requests <- r
-	l.workers.Go(func() { l.serve(requests) })
-}
-
-// serve is the life of a worker.
-func (l *load) serve(requests chan *request) {
-	for r := range requests {
-		l.finish(r)
-		if !l.park(requests) {
-			return
-		}
-	}
-}
-
-// park makes a worker idle, or says that it is not needed any more.
-func (l *load) park(requests chan *request) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over || len(l.idle) >= maxIdle {
-		return false
-	}
-	l.idle = append(l.idle, requests)
-	return true
-}
-
-// dismiss ends the workers once they have nothing left to do.
-func (l *load) dismiss() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.over = true
-	for _, requests := range l.idle {
-		close(requests)
-	}
-	l.idle = nil
-}
-
 // finish takes a request whose first attempt has arrived to its end.
-func (l *load) finish(r *request) {
+func (l *load) finish(r *request, w *worker) {
 	first := l.via.first(r.number)
 	for attempt := 1; ; attempt++ {
 		status := l.attempt(r, l.nodes[l.via.next(first, attempt-1)], attempt)
@@ -238,6 +186,7 @@ func (l *load) finish(r *request) {
 			l.add(end, attempt, time.Since(r.sent)+r.back)
 			return
 		}
+		w.handOver()
 		time.Sleep(l.nextAttempt(r, attempt))
 		if l.gaveUp(r, 0) {
 			l.add(cancelled, attempt, time.Duration(l.spec.CancelAfter))
@@ -323,9 +272,10 @@ func (l *load) attempt(r *request, m *member, attempt int) int {
 	return status
 }
 
+// search asks for no hits: nobody looks at those of a load.
 func (l *load) search(r *request, life *life, id string) int {
 	request := coordinator.Request{
-		ID: id, Index: r.index, Size: searchSize, Timeout: time.Duration(l.spec.Timeout), AllowPartial: l.spec.AllowPartial,
+		ID: id, Index: r.index, Timeout: time.Duration(l.spec.Timeout), AllowPartial: l.spec.AllowPartial,
 		ServiceTime: r.service,
 	}
 	if l.spec.Group != "" {
@@ -346,9 +296,6 @@ func (l *load) search(r *request, life *life, id string) int {
 	}
 	return statusOf(err)
 }
-
-// searchSize is how many hits a client asks for unless it says otherwise.
-const searchSize = 10
 
 // statusOf returns the status of an answer. Under a storm of refusals their
 // texts would cost more than all the rest, so it does not make them.
@@ -372,34 +319,14 @@ func (l *load) closed() {
 }
 
 func (l *load) clientLoop(client uint64) {
-	end := l.at(time.Duration(l.spec.For))
+	end := l.instant(time.Duration(l.spec.For))
 	clients, sent := uint64(l.spec.Arrive.Closed), time.Now()
 	for k := uint64(0); sent.Before(end) && l.w.ctx.Err() == nil; k++ {
 		r := l.request(k*clients+client, sent)
 		time.Sleep(time.Until(r.due))
-		l.finish(r)
+		l.finish(r, nil)
 		sent = time.Now().Add(r.back + time.Duration(l.spec.Arrive.Think))
 	}
-}
-
-// dues is a heap of requests by their arrival; of one instant, by number.
-type dues []*request
-
-func (d dues) Len() int { return len(d) }
-func (d dues) Less(i, j int) bool {
-	if d[i].due.Equal(d[j].due) {
-		return d[i].number < d[j].number
-	}
-	return d[i].due.Before(d[j].due)
-}
-func (d dues) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
-func (d *dues) Push(x any)   { *d = append(*d, x.(*request)) }
-func (d *dues) Pop() any {
-	last := len(*d) - 1
-	r := (*d)[last]
-	(*d)[last] = nil
-	*d = (*d)[:last]
-	return r
 }
 
 // length is how long searches arrive.

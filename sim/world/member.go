@@ -15,6 +15,7 @@ import (
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/gossip"
 	"github.com/wlmsim/wlmsim/cluster/replica"
+	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/datanode"
 	"github.com/wlmsim/wlmsim/sim/history"
 	"github.com/wlmsim/wlmsim/sim/netsim"
@@ -135,7 +136,8 @@ func (m *member) config(l *life) (node.Config, error) {
 		Settings: w.settings(), Seeds: w.seedsOf(m), Seed: seed.named("ids").seed(),
 		DataNode: datanode.Config{Workers: w.file.Cluster.Workers, Queue: w.file.Cluster.Queue, Seed: w.seed.named("service").seed()},
 		Now:      func() time.Time { return time.Now().Add(time.Duration(m.clock.Load())) },
-		Hooks:    w.hooks(l), Holds: w.holding, CountFault: w.countFault(m.name), Log: w.options.Log,
+		Hooks:    w.hooks(l), Holds: w.holding, CountFault: w.countFault(m.name),
+		Started: []func(context.Context, coordinator.Request) error{admitted}, Log: w.options.Log,
 		OnStop: func(err error) {
 			l.broken.Store(true)
 			w.event(history.Event{Kind: history.FaultBegin, Node: m.name, Life: l.number, Detail: "the state of " + m.name + " stops: " + err.Error()})

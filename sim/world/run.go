@@ -111,6 +111,8 @@ func prepare(f *scenario.File, o Options, body func(*Cluster)) (*world, error) {
 	w.lines = links{seed: w.seed.named("clients"), latency: *file.Cluster.Network.Latency}
 	w.holding = w.has(func(a *scenario.Action) bool { return a.Hold != nil })
 	w.starving = w.has(func(a *scenario.Action) bool { return a.StarveGossip != nil })
+	w.delaying = len(file.Cluster.Delays) > 0 || w.has(func(a *scenario.Action) bool { return a.Delay != nil })
+	w.parking = w.holding || w.delaying
 	w.said.Store(file)
 	if body != nil || asksForPeaks(file) {
 		w.peaks = &peaks{}

@@ -36,6 +36,8 @@ type world struct {
 
 	holding  bool // nodes have holds
 	starving bool // nodes stand behind gates
+	delaying bool // steps are slowed
+	parking  bool // a search may have to wait before it is admitted
 
 	net      *netsim.Network
 	search   *netsim.Search
@@ -327,7 +329,7 @@ func (w *world) hooks(l *life) []probe.Hook {
 	if w.peaks != nil {
 		hooks = append(hooks, w.peaks)
 	}
-	if len(w.file.Cluster.Delays) > 0 || w.has(func(a *scenario.Action) bool { return a.Delay != nil }) {
+	if w.delaying {
 		hooks = append(hooks, &delays{w: w, node: l.m.name, seed: l.m.seed.named("delays")})
 	}
 	return hooks
