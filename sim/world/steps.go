@@ -101,7 +101,7 @@ func (w *world) begin(s start) error {
 	case a.Join != nil:
 		return w.join(a.Join)
 	case a.TransferLeadership != nil:
-		return w.transfer(a.TransferLeadership)
+		w.transfer(a.TransferLeadership)
 	case a.Disk != nil:
 		return w.diskFault(a.Disk)
 	case a.Delay != nil:
@@ -287,15 +287,17 @@ func (w *world) joined(m *member) scenario.Answer {
 	return scenario.Answer{Status: 503, Error: scenario.Failure{Type: "not_joined", Reason: err.Error()}}
 }
 
-// transfer moves the leadership. Whether that works out is up to the cluster.
-func (w *world) transfer(t *scenario.TransferLeadership) error {
+// transfer moves the leadership. Whether that works out is up to the cluster:
+// while nobody leads, as between two moves, there is nothing to move.
+func (w *world) transfer(t *scenario.TransferLeadership) {
 	m := w.leader()
 	if m == nil {
-		return errNoLeader
+		w.event(history.Event{Kind: history.FaultEnd, Detail: "leadership stays: " + errNoLeader.Error()})
+		return
 	}
 	l := m.current.Load()
 	if l == nil || m.name == t.To {
-		return nil
+		return
 	}
 	text := "leadership of " + m.name + " moves"
 	w.event(history.Event{Kind: history.FaultBegin, Node: m.name, Life: l.number, Detail: text})
@@ -305,7 +307,6 @@ func (w *world) transfer(t *scenario.TransferLeadership) error {
 		}
 		w.event(history.Event{Kind: history.FaultEnd, Node: m.name, Life: l.number, Detail: text})
 	})
-	return nil
 }
 
 // lengthOf is how long what a step begins goes on.
