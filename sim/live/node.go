@@ -15,6 +15,7 @@ import (
 	"github.com/wlmsim/wlmsim/cluster/gossip"
 	"github.com/wlmsim/wlmsim/cluster/replica"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
+	"github.com/wlmsim/wlmsim/datanode"
 	"github.com/wlmsim/wlmsim/sim/node"
 	"github.com/wlmsim/wlmsim/wlm"
 )
@@ -34,6 +35,7 @@ type NodeOptions struct {
 	Settings           cluster.SettingsChange // of a new cluster
 	REST               rest.Config            // see [node.Config]
 	Holds              bool
+	Workers, Queue     int          // of a data node; 0: see [datanode.Config]
 	Log                *slog.Logger // nil: no log
 }
 
@@ -131,7 +133,8 @@ func StartNode(o NodeOptions) (*Node, error) {
 		},
 		HTTP:  node.HTTPNetwork{Address: s.addresses.HTTP, Listener: withinTLS(s.http, httpTLS)},
 		Store: replica.Bolt(filepath.Join(o.DataDir, "raft")), Settings: o.Settings, Seeds: append(slices.Clone(o.Join), self.Peers...), Seed: seed,
-		REST: o.REST, Holds: o.Holds, Log: o.Log,
+		DataNode: datanode.Config{Workers: o.Workers, Queue: o.Queue, Seed: seed},
+		REST:     o.REST, Holds: o.Holds, Log: o.Log,
 		OnMembers: rememberPeers(o.DataDir, self, o.Log),
 	}
 	if len(o.Join) == 0 {

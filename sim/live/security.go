@@ -53,6 +53,28 @@ func (s Security) check(addresses ...string) error {
 	return errors.Join(faults...)
 }
 
+// Client returns what a client of the nodes' HTTP APIs needs: nil for plain
+// text.
+func (s Security) Client() (*tls.Config, error) {
+	if s.CA == "" {
+		return nil, nil
+	}
+	authority, err := s.authority()
+	return &tls.Config{RootCAs: authority, MinVersion: tls.VersionTLS12}, err
+}
+
+func (s Security) authority() (*x509.CertPool, error) {
+	pem, err := os.ReadFile(s.CA)
+	if err != nil {
+		return nil, fmt.Errorf("TLS authority: %w", err)
+	}
+	authority := x509.NewCertPool()
+	if !authority.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("TLS authority %s: no PEM certificate stands in it", s.CA)
+	}
+	return authority, nil
+}
+
 // tlsConfigs returns the configurations of a node's raft links and of its HTTP
 // server; nil for plain text.
 func (s Security) tlsConfigs() (raft, http *tls.Config, err error) {
@@ -63,13 +85,9 @@ func (s Security) tlsConfigs() (raft, http *tls.Config, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("TLS certificate %s with key %s: %w", s.Cert, s.Key, err)
 	}
-	pem, err := os.ReadFile(s.CA)
+	authority, err := s.authority()
 	if err != nil {
-		return nil, nil, fmt.Errorf("TLS authority: %w", err)
-	}
-	authority := x509.NewCertPool()
-	if !authority.AppendCertsFromPEM(pem) {
-		return nil, nil, fmt.Errorf("TLS authority %s: no PEM certificate stands in it", s.CA)
+		return nil, nil, err
 	}
 	raft = &tls.Config{
 		Certificates: []tls.Certificate{pair}, RootCAs: authority, ClientCAs: authority,

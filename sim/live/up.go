@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -15,17 +16,46 @@ import (
 
 // Options say what cluster to start.
 type Options struct {
-	Nodes   int    // 1 to [MaxNodes]
-	HTTP    string // ip:port of the first node; the next nodes take the next ports; port 0: free ones
-	DataDir string // "": a temporary folder, removed by Close
+	Nodes   int     // 1 to [MaxNodes]: m1, m2 and so on, which are all managers and data nodes
+	Places  []Place // if set, the nodes in place of Nodes: the first one is a manager
+	HTTP    string  // ip:port of the first node; the next nodes take the next ports; port 0: free ones
+	DataDir string  // "": a temporary folder, removed by Close
 	// Process, if set, starts a node as a process of its own; else nodes run
 	// in this one.
 	Process func(NodeOptions) (Member, error)
 	Node    NodeOptions // what every node is given; name, addresses, folder and joining are filled in
 }
 
+// Place is a node that a cluster shall have.
+type Place struct {
+	Name  string
+	Roles []cluster.Role
+}
+
 // MaxNodes bounds a cluster on one machine.
 const MaxNodes = 99
+
+// places are the nodes to start, checked.
+func (o Options) places() ([]Place, error) {
+	n := o.Nodes
+	if o.Places != nil {
+		n = len(o.Places)
+	}
+	if n < 1 || n > MaxNodes {
+		return nil, OptionsError{fmt.Errorf("a cluster has 1 to %d nodes, not %d", MaxNodes, n)}
+	}
+	if o.Places == nil {
+		places := make([]Place, n)
+		for i := range places {
+			places[i] = Place{"m" + strconv.Itoa(i+1), []cluster.Role{cluster.Manager, cluster.Data}}
+		}
+		return places, nil
+	}
+	if !slices.Contains(o.Places[0].Roles, cluster.Manager) {
+		return nil, OptionsError{fmt.Errorf("the first node, %s, is no manager", o.Places[0].Name)}
+	}
+	return o.Places, nil
+}
 
 // Member is a node of a cluster that [Up] started.
 type Member interface {
@@ -60,15 +90,17 @@ func (m inProcess) Propose(ctx context.Context, c cluster.Command) error {
 // Cluster is a running cluster.
 type Cluster struct {
 	Members   []Member
-	Leader    string // name of the leader when the last node became ready
-	temporary string // folder to remove
+	Places    []Place // of the members, in the same order
+	Leader    string  // name of the leader when the last node became ready
+	temporary string  // folder to remove
 }
 
 // Up starts a cluster and waits until every node is ready. On an error
 // nothing is left running.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
-	if o.Nodes < 1 || o.Nodes > MaxNodes {
-		return nil, OptionsError{fmt.Errorf("a cluster has 1 to %d nodes, not %d", MaxNodes, o.Nodes)}
+	places, err := o.places()
+	if err != nil {
+		return nil, err
 	}
 	if o.Process == nil {
 		o.Process = func(n NodeOptions) (Member, error) {
@@ -76,7 +108,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 			return inProcess{started}, err
 		}
 	}
-	c := &Cluster{}
+	c := &Cluster{Places: places}
 	if o.DataDir == "" {
 		dir, err := os.MkdirTemp("", "wlmsim-up-")
 		if err != nil {
@@ -92,9 +124,9 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 
 func (c *Cluster) start(ctx context.Context, o Options) error {
 	var join []string
-	for i := range o.Nodes {
+	for i, place := range c.Places {
 		n := o.Node
-		n.Name = "m" + strconv.Itoa(i+1)
+		n.Name, n.Roles = place.Name, place.Roles
 		n.DataDir = filepath.Join(o.DataDir, n.Name)
 		n.Join = append(append([]string{}, o.Node.Join...), join...)
 		address, err := nthAddress(o.HTTP, i)
