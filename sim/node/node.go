@@ -183,12 +183,8 @@ func (n *Node) resolve(name string) (address string, known bool) {
 	default:
 		return "", false
 	}
-	for _, m := range n.gossip.Members() {
-		if m.Name == name && m.Alive {
-			return m.Raft, true
-		}
-	}
-	return "", false
+	m, known := n.gossip.Member(name)
+	return m.Raft, known && m.Alive
 }
 
 // join keeps trying the seeds until one answers. gossip tries again by itself
@@ -225,8 +221,14 @@ func (n *Node) sleep(d time.Duration) bool {
 	}
 }
 
-// refreshRules takes a fresh view of the rules now and then.
+// refreshRules takes a fresh view of the rules now and then, from when the node
+// is ready: before, it knows neither the rules nor how often.
 func (n *Node) refreshRules() {
+	select {
+	case <-n.caughtUp:
+	case <-n.ctx.Done():
+		return
+	}
 	for n.sleep(n.State().RuleRefresh()) {
 		n.coordinator.RefreshRules()
 	}
