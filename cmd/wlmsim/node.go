@@ -156,6 +156,7 @@ A node that listens off loopback needs a gossip key and TLS files.`,
 				return err
 			}
 			given.Name, given.DataDir, given.HTTP, given.Raft, given.Gossip, given.Join = o.Name, o.DataDir, o.HTTP, o.Raft, o.Gossip, o.Join
+			given.Workers, given.Queue = o.Workers, o.Queue
 			for _, r := range roles {
 				given.Roles = append(given.Roles, cluster.Role(r))
 			}
@@ -171,6 +172,8 @@ A node that listens off loopback needs a gossip key and TLS files.`,
 	flags.StringVar(&o.Raft, "raft", "127.0.0.1:0", "ip:port of raft; port 0: the one before, or any")
 	flags.StringVar(&o.Gossip, "gossip", "127.0.0.1:0", "ip:port of gossip; port 0: the one before, or any")
 	flags.StringVar(&o.DataDir, "data-dir", "", "folder of the node's state")
+	flags.IntVar(&o.Workers, "workers", 0, "shard requests that a data node works on at once; 0: 64")
+	flags.IntVar(&o.Queue, "queue", 0, "shard requests that wait for a worker of a data node; 0: 1000")
 	flags.StringVar(&format, "format", "text", "text, or json: one event a line")
 	flags.BoolVar(&leave, "leave", false, "when stopped, leave the cluster for good; shards on the node are lost")
 	flags.BoolVar(&followInput, "follow-input", false, "carry out a command of the cluster a line of standard input, and stop when it ends")

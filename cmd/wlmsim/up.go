@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/sim/live"
 	"github.com/wlmsim/wlmsim/sim/node"
+	"github.com/wlmsim/wlmsim/sim/scenario"
 )
 
 // upIndex is the index that a new cluster has.
@@ -30,7 +34,7 @@ func newUp(s streams) *cobra.Command {
 	var f nodeFlags
 	var o live.Options
 	var processes bool
-	var format string
+	var format, path string
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Run a live cluster on this machine until it is interrupted",
@@ -38,25 +42,37 @@ func newUp(s streams) *cobra.Command {
 OpenSearch's HTTP API. Every node is a manager and a data node. A new cluster has
 workload management enabled and an index named logs.
 
+With --scenario the cluster is that of a file: its managers and data nodes, its
+users, groups, rules, indices and load, which arrives in real time, again and
+again, until the cluster is stopped. Its steps are left out.
+
 Ctrl-C stops the cluster cleanly; a second one stops it at once.`,
 		Example: `  wlmsim up                                     # three nodes on ports 9200 to 9202
   wlmsim up --nodes 5 --processes --data-dir data
-  wlmsim up --profile submitted --allow-holds    # with the flaws of the pull request`,
-		RunE: func(c *cobra.Command, _ []string) error {
+  wlmsim up --profile submitted --allow-holds    # with the flaws of the pull request
+  wlmsim up --scenario scenarios/load/busy.yaml  # a busy cluster to try a client on`,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if format != "text" && format != "json" {
 				return usageError{fmt.Errorf("--format %s: want text or json", format)}
 			}
-			node, err := f.options(s.err)
-			if err != nil {
+			var file *scenario.File
+			if path != "" {
+				if file, err = readUpScenario(s, path, c.Flags(), &f, &o); err != nil {
+					return err
+				}
+			}
+			if o.Node, err = f.options(s.err); err != nil {
 				return err
 			}
-			o.Node = node
+			if file != nil {
+				o.Node.Workers, o.Node.Queue = file.Cluster.Workers, file.Cluster.Queue
+			}
 			if processes {
 				if o.Process, err = processStarter(s, &f); err != nil {
 					return err
 				}
 			}
-			return runUp(c.Context(), s, o, format, f.cert != "")
+			return runUp(c.Context(), s, o, format, file)
 		},
 	}
 	flags := c.Flags()
@@ -65,6 +81,7 @@ Ctrl-C stops the cluster cleanly; a second one stops it at once.`,
 	flags.StringVar(&o.HTTP, "http", "127.0.0.1:9200", "ip:port of the first node's HTTP API; the next nodes take the next ports; port 0: free ones")
 	flags.StringVar(&o.DataDir, "data-dir", "", "folder that keeps the cluster's state; without it a temporary one is used and removed")
 	flags.BoolVar(&processes, "processes", false, "run every node as a process of its own")
+	flags.StringVar(&path, "scenario", "", "scenario file whose cluster and load to run live")
 	flags.StringVar(&format, "format", "text", "how to describe the cluster: text or json")
 	return c
 }
@@ -76,7 +93,11 @@ func processStarter(s streams, f *nodeFlags) (func(live.NodeOptions) (live.Membe
 		return nil, err
 	}
 	return func(o live.NodeOptions) (live.Member, error) {
-		args := append([]string{"node", "--follow-input", "--format", "json", "--name", o.Name, "--data-dir", o.DataDir, "--http", o.HTTP}, f.args()...)
+		args := append([]string{"node", "--follow-input", "--format", "json", "--name", o.Name, "--data-dir", o.DataDir, "--http", o.HTTP,
+			"--workers", strconv.Itoa(o.Workers), "--queue", strconv.Itoa(o.Queue)}, f.args()...)
+		for _, role := range o.Roles {
+			args = append(args, "--roles", string(role))
+		}
 		if len(o.Join) > 0 {
 			args = append(args, "--join", strings.Join(o.Join, ","))
 		}
@@ -88,23 +109,44 @@ func processStarter(s streams, f *nodeFlags) (func(live.NodeOptions) (live.Membe
 	}, nil
 }
 
-func runUp(ctx context.Context, s streams, o live.Options, format string, secure bool) error {
-	fmt.Fprintf(s.err, "starting %d nodes\n", o.Nodes)
+// runUp runs a cluster, that of a filled scenario file if there is one, until
+// the context ends.
+func runUp(ctx context.Context, s streams, o live.Options, format string, file *scenario.File) error {
+	fmt.Fprintln(s.err, "starting the nodes")
 	c, err := live.Up(ctx, o)
 	if err != nil {
 		return err
 	}
-	err = c.CreateIndex(ctx, cluster.CreateIndex{Name: upIndex, UUID: node.NewID(uint64(time.Now().UnixNano())), Shards: upShards, ServiceTime: upServiceTime, CreatedAt: time.Now().UnixMilli()})
-	if err == nil {
-		err = describe(s.out, c, format, secure)
-	}
-	if err == nil {
-		<-ctx.Done()
-		fmt.Fprintln(s.err, "stopping")
-	}
+	err = serveUp(ctx, s, c, o.Node.Security, format, file)
 	if closed := c.Close(); err == nil {
 		err = closed
 	}
+	return err
+}
+
+func serveUp(ctx context.Context, s streams, c *live.Cluster, security live.Security, format string, file *scenario.File) error {
+	secure := security.Cert != ""
+	if file == nil {
+		err := c.CreateIndex(ctx, cluster.CreateIndex{Name: upIndex, UUID: node.NewID(uint64(time.Now().UnixNano())), Shards: upShards, ServiceTime: upServiceTime, CreatedAt: time.Now().UnixMilli()})
+		if err == nil {
+			err = describe(s.out, c, upIndex, format, secure)
+		}
+		if err == nil {
+			<-ctx.Done()
+			fmt.Fprintln(s.err, "stopping")
+		}
+		return err
+	}
+	groups, err := c.Furnish(ctx, file)
+	if err != nil {
+		return err
+	}
+	index := slices.Min(slices.Collect(maps.Keys(file.Cluster.Indices)))
+	if err := describe(s.out, c, index, format, secure); err != nil {
+		return err
+	}
+	err = offer(ctx, s.err, c, file, groups, security)
+	fmt.Fprintln(s.err, "stopping")
 	return err
 }
 
@@ -123,15 +165,15 @@ type upNode struct {
 	live.Addresses
 }
 
-func describe(out io.Writer, c *live.Cluster, format string, secure bool) error {
-	scheme, curl := "http", "curl"
+func describe(out io.Writer, c *live.Cluster, index, format string, secure bool) error {
+	curl := "curl"
 	if secure {
-		scheme, curl = "https", "curl --cacert CA.pem"
+		curl = "curl --cacert CA.pem"
 	}
-	u := upCluster{Leader: c.Leader, Index: upIndex}
-	for _, m := range c.Members {
+	u := upCluster{Leader: c.Leader, Index: index}
+	for i, m := range c.Members {
 		at := m.Where()
-		u.Nodes = append(u.Nodes, upNode{m.Name(), scheme + "://" + at.HTTP, []cluster.Role{cluster.Manager, cluster.Data}, m.PID(), at})
+		u.Nodes = append(u.Nodes, upNode{m.Name(), scheme(secure) + "://" + at.HTTP, c.Places[i].Roles, m.PID(), at})
 	}
 	if format == "json" {
 		return json.NewEncoder(out).Encode(u)
@@ -148,6 +190,6 @@ func describe(out io.Writer, c *live.Cluster, format string, secure bool) error 
 		t.AppendRow(table.Row{n.Name, n.URL, n.Raft, n.Gossip, fmt.Sprint(n.Roles), leads})
 	}
 	t.Render()
-	_, err := fmt.Fprintf(out, "\n%s -u alice:any '%s/%s/_search?pretty'\n", curl, u.Nodes[0].URL, upIndex)
+	_, err := fmt.Fprintf(out, "\n%s -u alice:any '%s/%s/_search?pretty'\n", curl, u.Nodes[0].URL, index)
 	return err
 }
