@@ -18,9 +18,11 @@ type ids struct {
 	source *rand.ChaCha8
 }
 
-func newIDs(seed uint64) *ids {
+// newIDs returns the stream of a seed and a purpose.
+func newIDs(seed uint64, purpose string) *ids {
 	var key [32]byte
 	binary.BigEndian.PutUint64(key[:], seed)
+	copy(key[8:], purpose)
 	return &ids{source: rand.NewChaCha8(key)}
 }
 
@@ -33,5 +35,6 @@ func (i *ids) next() string {
 }
 
 // NewID returns an id as nodes make them: 22 URL-safe characters drawn from
-// seed. Worlds use it for the ids of their nodes.
-func NewID(seed uint64) string { return newIDs(seed).next() }
+// seed. Worlds use it for the ids of their nodes; the ids that a node of the
+// same seed makes are others.
+func NewID(seed uint64) string { return newIDs(seed, "of a node").next() }

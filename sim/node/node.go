@@ -61,7 +61,7 @@ func Start(config Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		config: config, log: config.Log.With("node", config.Name), ids: newIDs(config.Seed),
+		config: config, log: config.Log.With("node", config.Name), ids: newIDs(config.Seed, "made by a node"),
 		raftChanged: newSignal(), membersChanged: newSignal(),
 		started: make(chan struct{}), caughtUp: make(chan struct{}),
 	}

@@ -10,6 +10,9 @@ import (
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/coordinator"
+	"github.com/wlmsim/wlmsim/sim/node"
+	"github.com/wlmsim/wlmsim/wlm"
 )
 
 // The whole of a cluster in virtual time: a group is made through a data node,
@@ -182,5 +185,25 @@ func TestANodeThatLeavesIsForgotten(t *testing.T) {
 		leader := l.leader()
 		require.Nil(l.t, l.nodes[leader].State().Node(leaver))
 		l.group(leader, "after", cluster.ByGroup, 1)
+	})
+}
+
+// A rule is known to a node one refresh after it was made, counted from when
+// the node became ready; ids of nodes and of what they make never meet.
+func TestRulesAreKnownAfterOneRefresh(t *testing.T) {
+	inLab(t, "m1", func(c *node.Config) {
+		second := "1000"
+		c.Settings.Persistent[cluster.SettingRuleRefresh] = &second
+	}, func(l *lab) {
+		l.index(1)
+		g := l.group("m1", "analytics", cluster.ByGroup, 1)
+		require.NotEqual(l.t, l.ids["m1"], g)
+		l.mustPropose("m1", &cluster.CreateRule{Rule: cluster.Rule{ID: "r", Description: "d", WorkloadGroup: g, Usernames: []string{"alice"}}})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(l.t, l.nodes["m1"].State().Version(), l.nodes["m1"].Coordinator().RulesVersion())
+		r, err := l.nodes["m1"].Search(wlm.WithPrincipal(l.t.Context(), wlm.Principal{User: "alice"}), coordinator.Request{Index: "logs", Query: []byte("{}")})
+		require.NoError(l.t, err)
+		require.Equal(l.t, g, r.Group)
 	})
 }
