@@ -146,6 +146,9 @@ func (g *Gossip) tellChanges() {
 // Members returns every known member by name: this node, the living, and the dead that are remembered.
 func (g *Gossip) Members() []Member { return g.view.members() }
 
+// Member returns the member of a name, and whether there is one.
+func (g *Gossip) Member(name string) (m Member, known bool) { return g.view.member(name) }
+
 // Alive reports whether a member of that name is known and alive in this node's view.
 func (g *Gossip) Alive(name string) bool { return g.view.isAlive(name) }
 

@@ -262,6 +262,22 @@ func (v *view) members() []Member {
 	return all
 }
 
+// member returns the member of a name.
+func (v *view) member(name string) (m Member, known bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if name == v.self.Name {
+		return v.self.clone(), true
+	}
+	p := v.names[name]
+	if p == nil {
+		return Member{}, false
+	}
+	m = p.member.clone()
+	m.Alive = p.alive()
+	return m, true
+}
+
 func (v *view) isAlive(name string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -177,10 +177,17 @@ func (w *world) seedsOf(m *member) []string {
 			}
 			continue
 		}
-		seeds = append(seeds, other.gossipAddress())
+		if seeds = append(seeds, other.gossipAddress()); len(seeds) == maxSeeds {
+			break
+		}
 	}
 	return seeds
 }
+
+// maxSeeds bounds the seeds of a member. Joining through one alone has left a
+// node unknown to others; through all, the start of a hundred nodes would cost
+// more than minutes of their life.
+const maxSeeds = 10
 
 func (w *world) settings() cluster.SettingsChange {
 	change := cluster.SettingsChange{Persistent: map[string]*string{}}
