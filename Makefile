@@ -2,12 +2,16 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build test soak race vet lint check demo bench fuzz
+.PHONY: all build exact test soak race vet lint check demo bench fuzz
 
 all: build
 
 build: ## builds bin/wlmsim and bin/demo
 	$(GO) build -o bin/ ./cmd/...
+
+exact: ## builds bin/wlmsim-exact: same seed, same trace, to the bit
+	overlay=$$($(GO) run ./cmd/wlmsim overlay bin/overlay) && \
+	$(GO) build -overlay "$$overlay" -tags exact -o bin/wlmsim-exact ./cmd/wlmsim
 
 test: ## runs all tests, with reduced counts, in under five minutes
 	$(GO) test ./...

@@ -21,7 +21,15 @@
 // order in which a select polls its cases, and the order of timers of one
 // instant; no goroutine is preempted, and none loses its processor in a system
 // call; a mutex decides by virtual time whether somebody starves; goroutines
-// outside the bubble go to the end of the queue. Other cheap draws of the
-// runtime (locks, the memory sampler) are left alone, because they happen at
-// moments that depend on timing.
+// outside the bubble go to the end of the queue; and memory is collected at
+// moments that the bubble's clock decides. Other cheap draws of the runtime
+// (locks, the memory sampler) are left alone, because they happen at moments
+// that depend on timing.
+//
+// At all times: a context cancels its children in the order in which they were
+// made, and net/http's server closes its connections in the order in which they
+// came. Both walk through a map of pointers, whose order follows from addresses.
+// That is what the overlay cannot repair in general: a map of more than eight
+// entries whose keys are, or hold, pointers has an order that does not repeat.
+// Nothing that is observed may follow from walking through one.
 package overlay

@@ -14,12 +14,14 @@ type source struct {
 	edits []edit
 }
 
-// sources returns what the exact lane changes. added says why each function
-// that is called here exists.
+// sources returns what the exact lane changes. The added files say what each
+// function that is called here does.
 func sources() []source {
 	return []source{
 		{"runtime/rand.go", []edit{
 			{"globalRand.state.Init(*seed)", "wlmsimStartup(seed)\n\tglobalRand.state.Init(*seed)", 1},
+			// A new thread takes nothing from the thread that makes it.
+			{"mp.cheaprand = rand()", "mp.cheaprand = bootstrapRand()", 1},
 			{"c := &mp.chacha8", "if wlmsimDraws() {\n\t\treturn wlmsimNext()\n\t}\n\tc := &mp.chacha8", 1},
 		}},
 		{"runtime/select.go", []edit{

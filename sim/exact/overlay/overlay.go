@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// added are the files that the overlay adds: one to package runtime, and one
-// to each package that orders a map.
+// What the added files hold: one is for package runtime, one for each package
+// that orders a map.
 var (
 	//go:embed runtime.go.txt
 	inRuntime string
@@ -114,5 +114,10 @@ func store(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(text), 0o644)
+	// By a rename, so that a build at the same moment sees all of it or nothing.
+	own := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if err := os.WriteFile(own, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(own, path)
 }

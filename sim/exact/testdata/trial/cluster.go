@@ -37,7 +37,7 @@ type trial struct {
 }
 
 // live is the whole run, inside its bubble.
-func live(seed uint64, dir string, t *trace, planted func()) (err error) {
+func live(seed uint64, long time.Duration, dir string, t *trace, planted func()) (err error) {
 	network, err := netsim.New(netsim.Config{Seed: seed, Taps: []netsim.Tap{t}, Observe: func(d netsim.Delivery) { t.note("delivery", d) }})
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func live(seed uint64, dir string, t *trace, planted func()) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.drive(group, planted)
+	return c.drive(long, group, planted)
 }
 
 func within(d time.Duration, f func(context.Context) error) error {
@@ -126,22 +126,22 @@ func (c *trial) prepare() (group string, err error) {
 	})
 }
 
-// drive puts load on every node for half a minute, changes the group all the
-// while, and cuts the first manager off for a third of that time.
-func (c *trial) drive(group string, planted func()) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+// drive puts load on every node, changes the group all the while, and cuts the
+// first manager off for a third of that time.
+func (c *trial) drive(long time.Duration, group string, planted func()) error {
+	ctx, cancel := context.WithTimeout(context.Background(), long)
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range c.nodes {
 		all.Go(func() { c.load(ctx, i, group, planted) })
 	}
 	all.Go(func() { c.change(ctx, group) })
-	time.Sleep(10 * time.Second)
+	time.Sleep(long / 3)
 	cut, err := c.net.Partition(names[:1], names[1:])
 	if err != nil {
 		return err
 	}
-	time.Sleep(10 * time.Second)
+	time.Sleep(long / 3)
 	cut.Heal()
 	all.Wait()
 	return within(time.Minute, func(ctx context.Context) error {
