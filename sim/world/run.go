@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand"
 	"os"
 	"time"
 
 	"github.com/wlmsim/wlmsim/sim/bubble"
 	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/exact"
 	"github.com/wlmsim/wlmsim/sim/history"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 	"github.com/wlmsim/wlmsim/wlm"
@@ -48,7 +48,7 @@ type Options struct {
 // Run runs a checked file in a bubble of its own and returns what came of it.
 // An error means that the run itself was not possible; that something broke is
 // in the result. Runs may stand side by side, but share math/rand's global
-// source, from which raft and memberlist draw.
+// source, from which raft and memberlist draw; in the exact lane they may not.
 func Run(f *scenario.File, o Options) (*Result, error) { return runWith(f, o, nil) }
 
 // runWith runs a file with the body of [Drive], or nil.
@@ -64,8 +64,8 @@ func runWith(f *scenario.File, o Options, body func(*Cluster)) (*Result, error) 
 		}
 		defer os.RemoveAll(w.dir)
 	}
-	//lint:ignore SA1019 raft and memberlist draw their jitter from the global source, and nothing else can seed it
-	rand.Seed(int64(w.seed.named("jitter").seed()))
+	exact.Begin(w.seed.named("jitter").seed(), exact.Options{})
+	defer exact.End()
 	result := &Result{
 		Scenario: f.Name, File: o.Path, Seed: uint64(w.given), Profile: w.file.Profile,
 		Repeat: repeat(&o, o.Path, w.file.Profile, w.given),
