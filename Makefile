@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build exact test soak race vet lint check demo bench fuzz
+.PHONY: all build exact test compat soak race vet lint check demo bench fuzz
 
 all: build
 
@@ -10,11 +10,14 @@ build: ## builds bin/wlmsim and bin/demo
 	$(GO) build -o bin/ ./cmd/...
 
 exact: ## builds bin/wlmsim-exact: same seed, same trace, to the bit
-	overlay=$$($(GO) run ./cmd/wlmsim overlay bin/overlay) && \
+	overlay=$$($(GO) run ./cmd/wlmsim overlay bin/_overlay) && \
 	$(GO) build -overlay "$$overlay" -tags exact -o bin/wlmsim-exact ./cmd/wlmsim
 
 test: ## runs all tests, with reduced counts, in under five minutes
 	$(GO) test ./...
+
+compat: ## runs real clients in virtual time; a module of its own, with its own downloads
+	cd sim/compat && $(GO) vet ./... && $(GO) test ./...
 
 soak: ## runs all tests with the full counts
 	WLMSIM_SOAK=1 $(GO) test -timeout 120m ./...

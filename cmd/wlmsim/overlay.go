@@ -15,14 +15,14 @@ func newOverlay(s streams) *cobra.Command {
 		Use:   "overlay [DIR]",
 		Short: "Write the build overlay of the exact lane and print the path of its file",
 		Long: `overlay writes copies of some source files of the installed Go toolchain, edited so
-that a seed decides every order in a run, into DIR (default bin/overlay), and
+that a seed decides every order in a run, into DIR (default bin/_overlay), and
 prints the path of the overlay file. It ends with 3 if the toolchain is not one
 that it knows how to edit; everything but the exact lane works all the same.
 
   go test -overlay "$(wlmsim overlay)" -tags exact ./...`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			dir := "bin/overlay"
+			dir := "bin/_overlay"
 			if len(args) == 1 {
 				dir = args[0]
 			}
