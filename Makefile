@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build exact test compat soak race vet lint check demo bench fuzz
+.PHONY: all build run exact test compat soak race vet lint check demo bench fuzz
 
 all: build
 
@@ -12,6 +12,9 @@ build: ## builds bin/wlmsim and bin/demo
 exact: ## builds bin/wlmsim-exact: same seed, same trace, to the bit
 	overlay=$$($(GO) run ./cmd/wlmsim overlay bin/_overlay) && \
 	$(GO) build -overlay "$$overlay" -tags exact -o bin/wlmsim-exact ./cmd/wlmsim
+
+run: build ## runs every scenario and prints a line each and a summary
+	bin/wlmsim run scenarios
 
 test: ## runs all tests, with reduced counts, in under five minutes
 	$(GO) test ./...
