@@ -106,7 +106,7 @@ func prepare(f *scenario.File, o Options, body func(*Cluster)) (*world, error) {
 	if o.Bare {
 		w.record.checks = check.NewSet(scenario.Settles)
 	} else {
-		w.record.log = history.NewLog(o.Keep)
+		w.record.log, w.record.open = history.NewLog(o.Keep), map[asked]history.Event{}
 	}
 	w.lines = links{seed: w.seed.named("clients"), latency: *file.Cluster.Network.Latency}
 	w.holding = w.has(func(a *scenario.Action) bool { return a.Hold != nil })
