@@ -59,8 +59,14 @@ type lab struct {
 // without data nodes holds shards too.
 func inLab(t *testing.T, names string, tune func(*node.Config), test func(*lab)) {
 	t.Helper()
+	inLabOn(t, netsim.Config{Seed: 1}, names, tune, test)
+}
+
+// inLabOn is inLab on a network of its own.
+func inLabOn(t *testing.T, network netsim.Config, names string, tune func(*node.Config), test func(*lab)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		net, err := netsim.New(netsim.Config{Seed: 1})
+		net, err := netsim.New(network)
 		require.NoError(t, err)
 		l := &lab{t: t, net: net, nodes: map[string]*node.Node{}, stores: map[string]*replica.Store{}, ids: map[string]string{}, tune: tune, log: slog.New(slog.DiscardHandler)}
 		defer func() {
