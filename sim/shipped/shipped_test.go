@@ -123,7 +123,7 @@ var flaws = map[string][]string{
 	"partition/a-lossy-network.yaml":                          {"groups.g.throttling.node_limit=5"},
 	"partition/a-minority-keeps-the-old-limit.yaml":           {"steps.raise.put_group.throttling.node_limit=1"},
 	"partition/a-one-way-cut.yaml":                            {"steps.one.search.timeout=30s"},
-	"partition/a-starved-node-accuses-nobody.yaml":            {"steps.7.starve_gossip.for=60s"},
+	"partition/a-starved-node-accuses-nobody.yaml":            {"steps.7.starve_gossip.node=d2", "steps.7.starve_gossip.for=60s"},
 	"partition/leadership-flaps-faster-than-its-handler.yaml": {"steps.1.disk.for=40s", "steps.2.disk.for=40s", "steps.3.disk.for=40s", "steps.1.disk.by=150ms", "steps.2.disk.by=150ms", "steps.3.disk.by=150ms"},
 	"partition/leadership-moves-during-updates.yaml":          {"steps.last.put_group.throttling.node_limit=2"},
 	"crash/a-coordinator-comes-back-empty.yaml":               {"groups.g.throttling.node_limit=2"},
