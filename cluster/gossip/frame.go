@@ -50,6 +50,9 @@ func (k kind) repeatable() bool {
 	return false
 }
 
+// answers says that a request waits for the frame.
+func (k kind) answers() bool { return k == kindAnswer || k == kindFailure || k == kindBusy }
+
 // frame is one message. id ties an answer to its request within one life of the requester.
 type frame struct {
 	kind kind

@@ -86,6 +86,8 @@ type outbox struct {
 	bytes    int
 	sending  bool
 	lastSent time.Time
+	late     []item // answers that did not get through, until the life is heard again
+	lateSize int
 }
 
 // put queues an item. start means that the caller must start a sender. Answers and what else keeps the peer from waiting
@@ -137,6 +139,30 @@ func (o *outbox) take(dst []item, b Bounds, now time.Time) []item {
 		o.lastSent = now
 	}
 	return dst
+}
+
+// keepLate keeps an answer that was tried in vain, as long as there is room.
+func (o *outbox) keepLate(it item, b Bounds) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n := len(o.late); n >= b.OutboxMessages {
+		return fmt.Errorf("%w: %d late answers wait, at most %d", ErrFull, n, b.OutboxMessages)
+	}
+	if n := o.lateSize + len(it.body); n > b.OutboxBytes && len(o.late) > 0 {
+		return fmt.Errorf("%w: %d bytes of late answers would wait, at most %d", ErrFull, n, b.OutboxBytes)
+	}
+	o.late = append(o.late, it)
+	o.lateSize += len(it.body)
+	return nil
+}
+
+// takeLate returns the answers that were kept.
+func (o *outbox) takeLate() []item {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	late := o.late
+	o.late, o.lateSize = nil, 0
+	return late
 }
 
 // drop forgets the calls and one-way messages that wait. Answers stay: the life they are for may be gone in this view only.

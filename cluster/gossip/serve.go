@@ -88,6 +88,10 @@ func (g *Gossip) receive(b []byte) {
 		return
 	}
 	g.view.heard(from)
+	for _, it := range from.out.takeLate() {
+		it.tries = 0
+		g.postAgain(from, it)
+	}
 	for _, f := range pk.frames {
 		g.take(from, f)
 	}
@@ -270,7 +274,7 @@ func (g *Gossip) send(to *peer) {
 // maxKept is the largest buffer a sender keeps between packs.
 const maxKept = mib
 
-// maxTries bounds how often a frame that may arrive twice is sent.
+// maxTries bounds how often a frame that may arrive twice is sent in a row.
 const maxTries = 4
 
 // unsent deals with a pack that did not get through: its calls fail, what may arrive twice is tried again, and if the
@@ -298,10 +302,23 @@ func (g *Gossip) unsent(to *peer, items []item, cause error) {
 		return
 	}
 	for _, it := range items {
-		if it.tries++; it.kind.repeatable() && it.tries < maxTries {
-			if err := g.post(to, it); err != nil {
-				g.cfg.Log.Warn("gossip: answer dropped", "to", to.name, "error", err)
-			}
+		if it.tries++; it.kind.repeatable() {
+			g.postAgain(to, it)
 		}
+	}
+}
+
+// postAgain queues what did not get through. What was tried often enough waits until the life is heard again, if it is an
+// answer: one that waits for it over a cut asks every Timings.Check whether this node is there.
+func (g *Gossip) postAgain(to *peer, it item) {
+	var err error
+	switch {
+	case it.tries < maxTries:
+		err = g.post(to, it)
+	case it.kind.answers():
+		err = to.out.keepLate(it, g.cfg.Bounds)
+	}
+	if err != nil {
+		g.cfg.Log.Warn("gossip: answer dropped", "to", to.name, "error", err)
 	}
 }

@@ -90,6 +90,14 @@ expect:
   - cut.status == 200 or cut.status == 503
   - state("m1").version == state("m2").version
 `,
+		"an answer waits for the end of a cut": `
+cluster: {data: 2}
+steps:
+  - {at: 1s, search: {id: cut, via: d2, service_time: 500ms}}
+  - {at: 1200ms, partition: {sides: [[d2], rest], one_way: true, for: 12s}}
+expect:
+  - cut.status == 200 and cut.took > duration("12s") and cut.took < duration("20s")
+`,
 		"a link gets slow one way": `
 cluster: {network: {latency: 1ms}}
 steps:
