@@ -143,6 +143,10 @@ func (t Timings) Linger() time.Duration {
 	return maxScore*t.ProbeInterval + t.ProbeTimeout
 }
 
+// lost is how long a request or an answer can be under way at the most: a stream ends after Stream at either end, and
+// what was in it then is lost.
+func (t Timings) lost() time.Duration { return 2 * t.Stream }
+
 func (b Bounds) withDefaults() Bounds {
 	setDefault(&b.OutboxMessages, 8192)
 	setDefault(&b.OutboxBytes, 32*mib)

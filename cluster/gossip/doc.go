@@ -7,7 +7,9 @@
 //     of a node: its name, its address and its start. memberlist knows lives, callers know names.
 //  2. A request has exactly one outcome: the answer, the handler's error, a refusal that says it was not handled, or an
 //     error that says the outcome is unknown. A request or a one-way message is never sent twice; an answer that did not
-//     get through is, a few times, and again when its requester is heard. An answer meant for an earlier life of the requester is dropped.
+//     get through is, a few times, and again when its requester is heard. A request
+//     that was lost with its stream, as over a cut, is found out and fails with ErrGone within some eight times
+//     Timings.Stream of the time when the two hear each other again. An answer meant for an earlier life of the requester is dropped.
 //  3. A requester that gives up, dies, or closes ends the context of its handlers.
 //  4. A member whose address refuses a dial is dead in this node's view at once, and what waits for it fails with
 //     ErrGone. It is alive again when a packet or a stream comes from it, or gossip hears of it anew. While requests wait

@@ -25,6 +25,8 @@ var (
 	ErrClosed = errors.New("gossip: closed")
 
 	errMalformed = errors.New("gossip: malformed message")
+	// errLost is why a call ended whose peer is there and does not have the request.
+	errLost = errors.New("it is there, but the request or its answer was lost on the way")
 )
 
 // RemoteError is what the handler of another member returned.

@@ -10,15 +10,17 @@ import (
 type kind byte
 
 const (
-	kindRequest  kind = 1 // wants kindAnswer, kindFailure or kindBusy with its id
-	kindAnswer   kind = 2 // body is the handler's answer, empty for a check
-	kindFailure  kind = 3 // body is the text of the handler's error
-	kindBusy     kind = 4 // the request was not handled
-	kindCancel   kind = 5 // the requester gave up
-	kindSend     kind = 6 // one way
-	kindCheck    kind = 7 // is this life still there; with an id, it wants kindAnswer
-	kindLeaving  kind = 8 // the sender leaves the cluster for good
-	kindStranger kind = 9 // body is a life that a pack was for, and that is not at this address
+	kindRequest  kind = 1  // wants kindAnswer, kindFailure or kindBusy with its id
+	kindAnswer   kind = 2  // body is the handler's answer, empty for a check
+	kindFailure  kind = 3  // body is the text of the handler's error
+	kindBusy     kind = 4  // the request was not handled
+	kindCancel   kind = 5  // the requester gave up
+	kindSend     kind = 6  // one way
+	kindCheck    kind = 7  // is this life still there; with an id, it wants kindAnswer
+	kindLeaving  kind = 8  // the sender leaves the cluster for good
+	kindStranger kind = 9  // body is a life that a pack was for, and that is not at this address
+	kindOwed     kind = 10 // is the request of this id there; if not, it wants kindUnknown with its id
+	kindUnknown  kind = 11 // no request of this id is there: it was lost, or its answer is on the way
 )
 
 // shape says which parts a kind must or must not have.
@@ -28,7 +30,7 @@ func (k kind) shape() (shape, bool) {
 	switch k {
 	case kindRequest, kindAnswer, kindFailure:
 		return shape{id: true}, true
-	case kindBusy, kindCancel:
+	case kindBusy, kindCancel, kindOwed, kindUnknown:
 		return shape{id: true, noBody: true}, true
 	case kindSend, kindStranger:
 		return shape{noID: true}, true

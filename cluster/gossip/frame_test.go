@@ -27,7 +27,7 @@ func FuzzDecodePack(f *testing.F) {
 	for _, frames := range [][]frame{
 		{{kind: kindRequest, id: 1, body: []byte("q")}, {kind: kindAnswer, id: 1 << 40}, {kind: kindFailure, id: 3, body: []byte("no")}},
 		{{kind: kindBusy, id: 4}, {kind: kindCancel, id: 5}, {kind: kindSend, body: make([]byte, 200)}},
-		{{kind: kindCheck}, {kind: kindCheck, id: 6}, {kind: kindLeaving}, {kind: kindStranger, body: []byte(from)}},
+		{{kind: kindCheck}, {kind: kindCheck, id: 6}, {kind: kindLeaving}, {kind: kindStranger, body: []byte(from)}, {kind: kindOwed, id: 7}, {kind: kindUnknown, id: 7}},
 	} {
 		f.Add(encodePack(pack{from, to, frames}))
 	}

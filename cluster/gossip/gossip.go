@@ -295,7 +295,7 @@ func (g *Gossip) askSelf(ctx context.Context, body []byte) ([]byte, error) {
 }
 
 // checkSilent dials the address of every member that owes an answer and was sent nothing for a while: if it refuses, or
-// another life answers there, the calls fail. It sleeps while no call waits.
+// another life answers there, the calls fail. It asks about calls that wait for very long. It sleeps while no call waits.
 func (g *Gossip) checkSilent() {
 	every := g.cfg.Timings.Check
 	timer := time.NewTimer(every)
@@ -321,6 +321,9 @@ func (g *Gossip) checkSilent() {
 func (g *Gossip) checkOwing(every time.Duration) bool {
 	peers := g.view.owing()
 	for _, p := range peers {
+		for _, id := range g.calls.old(p.life, g.cfg.Timings.lost()) {
+			g.reply(p, frame{kind: kindOwed, id: id})
+		}
 		if idle, sent := p.out.idle(); idle && time.Since(sent) >= every {
 			g.reply(p, frame{kind: kindCheck})
 		}

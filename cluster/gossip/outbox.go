@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,8 +12,13 @@ import (
 type call struct {
 	id    uint64
 	life  string // who must answer
-	state atomic.Int32
-	done  chan result // holds one
+	since time.Time
+
+	// The mutex of calls guards the rest.
+	asked   time.Time // when the peer was last asked whether it has the request
+	unknown time.Time // when it first said that it has not
+	state   atomic.Int32
+	done    chan result // holds one
 }
 
 type result struct {
@@ -51,7 +57,7 @@ func (c *calls) start(life string) *call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next++
-	k := &call{id: c.next, life: life, done: make(chan result, 1)}
+	k := &call{id: c.next, life: life, since: time.Now(), done: make(chan result, 1)}
 	c.open[k.id] = k
 	return k
 }
@@ -70,6 +76,41 @@ func (c *calls) find(life string, id uint64) *call {
 		return k
 	}
 	return nil
+}
+
+// old returns the ids of calls that a life has owed an answer to for so long that their request or their answer may be
+// lost, and that it was not asked about for as long; sorted.
+func (c *calls) old(life string, after time.Duration) []uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	var ids []uint64
+	for id, k := range c.open {
+		if k.life == life && k.state.Load() == callSent && now.Sub(k.since) >= after && now.Sub(k.asked) >= after {
+			k.asked = now
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// unknownTo takes in that a life does not have the request of a call. The first time it may still be on its way, or its
+// answer may. It returns the call once that cannot be.
+func (c *calls) unknownTo(life string, id uint64, after time.Duration) *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.open[id]
+	switch {
+	case k == nil || k.life != life:
+		return nil
+	case k.unknown.IsZero():
+		k.unknown = time.Now()
+		return nil
+	case time.Since(k.unknown) < after:
+		return nil
+	}
+	return k
 }
 
 // item is a frame in an outbox, with the call that waits for it if there is one.

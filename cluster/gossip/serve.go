@@ -49,6 +49,12 @@ func (s *serving) finish(id uint64) bool {
 	return wanted
 }
 
+func (s *serving) has(id uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running[id] != nil
+}
+
 func (s *serving) cancel(id uint64) {
 	s.mu.Lock()
 	cancel := s.running[id]
@@ -125,6 +131,14 @@ func (g *Gossip) take(from *peer, f frame) {
 	case kindCheck:
 		if f.id != 0 {
 			g.reply(from, frame{kind: kindAnswer, id: f.id})
+		}
+	case kindOwed:
+		if !from.serving.has(f.id) {
+			g.reply(from, frame{kind: kindUnknown, id: f.id})
+		}
+	case kindUnknown:
+		if c := g.calls.unknownTo(from.life, f.id, g.cfg.Timings.lost()); c != nil {
+			c.finish(result{err: goneError(from.name, true, errLost)})
 		}
 	case kindLeaving:
 		g.view.ended(from.life, true)

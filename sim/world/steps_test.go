@@ -98,6 +98,14 @@ steps:
 expect:
   - cut.status == 200 and cut.took > duration("12s") and cut.took < duration("20s")
 `,
+		"a request is lost with its stream over a cut": `
+cluster: {data: 2, network: {latency: 100ms}}
+steps:
+  - {at: 1s, search: {id: cut, via: d2}}
+  - {at: 1310ms, partition: {sides: [[d2], rest], one_way: true, for: 14s}}
+expect:
+  - cut.status == 503 and cut.shards.failed_nodes == ["d1"]
+`,
 		"a link gets slow one way": `
 cluster: {network: {latency: 1ms}}
 steps:
