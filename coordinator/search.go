@@ -60,7 +60,7 @@ func (s *search) run(ctx context.Context) (*Response, error) {
 	c := s.c
 	s.state = c.config.States.State()
 	s.group = c.groupOf(ctx, s.state, &s.request)
-	s.at(probe.CoordinatorRead, 0)
+	s.at(probe.CoordinatorRead, probe.ReadState) // the admission looks at the mode in force
 	if err := c.config.Throttle.Admit(ctx, s.state, s.group, s.name, &s.permit); err != nil {
 		return nil, err
 	}

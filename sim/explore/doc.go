@@ -1,0 +1,57 @@
+// Package explore finds out what can happen: it runs the explore: block of a
+// scenario in every order of its steps, or in orders that a strategy draws, and
+// says which outcomes there are and how to reach each.
+//
+// What runs is the node itself: the applier, the throttle and the coordinator
+// of one node, not a model of them. A command passes through [cluster.Apply]
+// into the applier's queue, as the replica hands it over; raft, gossip and HTTP
+// are left out. Searches fan out to one data node that is not explored, holds
+// every shard and answers at once: what is explored is order, not time, and the
+// clock stands still. The view of the rules is the one from before the first
+// turn.
+//
+// # Lanes, steps and turns
+//
+// Each actor of the block is a lane, and so is the node's applier, by the name
+// applier. A lane parks before each of its actions, and at each step of package
+// probe after which it touches something that others touch too; a step that
+// declares that it touches nothing is passed, unless a cancel may come in
+// between. When all lanes are parked, or wait for another one,
+// the controller lets one go, which is a turn: it runs until it parks again.
+// Nothing else runs meanwhile but what it woke.
+//
+// A search with hold: true stays at its data node until no lane can take a
+// turn; it is the last action of its actor. Then the held searches end, one
+// after the other, and the values of observe: are read.
+//
+// # Schedules
+//
+// A schedule is the names of the lanes in the order in which they took their
+// turns, with a space between them; a lane that takes n turns in a row is
+// written NAME×n (NAME*n is read too):
+//
+//	update applier×3 first×4 second×6 applier×4
+//
+// A schedule that ends early goes on without preemptions: the lane that took
+// the last turn goes on while it can, then the first one, in the order of the
+// file and the applier last, that can. A switch from a lane that could have
+// gone on is a preemption.
+//
+// Promises, which the tests name by number:
+//
+//  1. Every order: without a bound, strategy dfs executes each order of turns
+//     once, and Complete says that it did. With a bound on preemptions it does
+//     so for all orders within the bound.
+//  2. Reduction loses no outcome: orders that differ only in turns that touch
+//     nothing in common, by what their steps declare, are not all executed, and
+//     the outcomes are those of all.
+//  3. A schedule repeats: the same file and schedule give the same turns, the
+//     same events and the same outcome. Where they do not, something runs that
+//     the controller does not control, and the verdict is undecided.
+//  4. Every promise of package check that a single node can break is judged on
+//     every executed schedule.
+//  5. The result depends on the file and the options alone; each outcome's
+//     schedule is the one with the fewest switches, then turns, that was met.
+//  6. Memory follows the length of a schedule and the number of outcomes, not
+//     the number of schedules.
+package explore

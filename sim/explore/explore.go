@@ -1,0 +1,465 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/coordinator"
+	"github.com/wlmsim/wlmsim/datanode"
+	"github.com/wlmsim/wlmsim/sim/bubble"
+	"github.com/wlmsim/wlmsim/sim/history"
+	"github.com/wlmsim/wlmsim/sim/node"
+	"github.com/wlmsim/wlmsim/sim/scenario"
+	"github.com/wlmsim/wlmsim/wlm"
+)
+
+// The strategies.
+const (
+	DFS    = "dfs"    // every order, or every one within the bounds
+	PCT    = "pct"    // random priorities that change now and then
+	Random = "random" // every lane that can go, alike
+	Replay = "replay" // one given schedule
+)
+
+// Strategies returns the names of the strategies that can be chosen, the
+// default first.
+func Strategies() []string { return []string{DFS, PCT, Random} }
+
+const (
+	// DefaultTurns is how many turns an order may have unless Options say
+	// otherwise: far more than a small program has.
+	DefaultTurns = 2_000
+	// DefaultDraws is how many schedules the strategies that draw execute
+	// unless Options say otherwise.
+	DefaultDraws = 10_000
+	// DefaultChanges is how often pct changes priorities in an execution unless
+	// Options say otherwise.
+	DefaultChanges = 2
+	// MaxOutcomes bounds the outcomes that are told apart. A program with more
+	// observes too much to be read.
+	MaxOutcomes = 10_000
+)
+
+// Options say how to explore. The zero value executes every order, but for
+// those that cannot differ.
+type Options struct {
+	Strategy string // "": DFS
+	// Schedules is how many are executed at the most. 0: with DFS no bound,
+	// else DefaultDraws.
+	Schedules int
+	// Preemptions bounds, with DFS, those of a schedule; with PCT it is how
+	// often priorities change. Nil: no bound, and DefaultChanges.
+	Preemptions *int
+	// Schedule is executed alone, whatever the strategy; nil: none is given.
+	Schedule Schedule
+	// NoReduction executes orders that cannot differ as well.
+	NoReduction bool
+	// Turns bounds an order; 0: DefaultTurns.
+	Turns int
+	// Profile to run under; "": the file's.
+	Profile string
+	// Path and Set are what the repeat command names: the file, and the
+	// assignments that were made to it.
+	Path string
+	Set  []string
+	// Context ends the exploration early when it is done; nil: none.
+	Context context.Context
+}
+
+func (o Options) withDefaults() Options {
+	if o.Strategy == "" {
+		o.Strategy = DFS
+	}
+	if o.Schedule != nil {
+		o.Strategy = Replay
+	}
+	if o.Schedules == 0 && (o.Strategy == PCT || o.Strategy == Random) {
+		o.Schedules = DefaultDraws
+	}
+	if o.Turns == 0 {
+		o.Turns = DefaultTurns
+	}
+	if o.Context == nil {
+		o.Context = context.Background()
+	}
+	return o
+}
+
+// Check returns all faults of the options, or nil.
+func (o Options) Check() error {
+	var faults []error
+	if o.Strategy != "" && !slices.Contains(Strategies(), o.Strategy) {
+		faults = append(faults, fmt.Errorf("strategy %q is unknown: one of %v", o.Strategy, Strategies()))
+	}
+	if o.Schedules < 0 {
+		faults = append(faults, fmt.Errorf("%d schedules: 1 or more, or 0 for no bound", o.Schedules))
+	}
+	if o.Preemptions != nil && *o.Preemptions < 0 {
+		faults = append(faults, fmt.Errorf("%d preemptions: 0 or more", *o.Preemptions))
+	}
+	if o.Preemptions != nil && o.Strategy == Random {
+		faults = append(faults, errors.New("a random walk has no bound on preemptions: use dfs or pct"))
+	}
+	if o.Turns < 0 || o.Turns > MaxTurns {
+		faults = append(faults, fmt.Errorf("%d turns: between 1 and %d, or 0 for %d", o.Turns, MaxTurns, DefaultTurns))
+	}
+	return errors.Join(faults...)
+}
+
+// Run explores the explore: block of a checked file and returns what can
+// happen. An error means that the exploration itself was not possible; what
+// broke is in the result. Runs may stand side by side.
+func Run(f *scenario.File, o Options) (*Result, error) {
+	start := time.Now()
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	w, err := prepare(f, o)
+	if err != nil {
+		return nil, err
+	}
+	t := newTable(w)
+	var failed error
+	if err := bubble.Run(func() { failed = w.explore(o, t) }); err != nil {
+		return nil, errors.Join(failed, err)
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	r := t.result(o)
+	r.WallSeconds = time.Since(start).Seconds()
+	return r, nil
+}
+
+// prepare makes ready all that outlives executions.
+func prepare(f *scenario.File, o Options) (*world, error) {
+	if o.Profile == "" {
+		o.Profile = f.Filled().Profile
+	}
+	f = f.For(o.Profile).Filled()
+	e := f.Explore
+	switch {
+	case e == nil:
+		return nil, errors.New("the file has no explore: block")
+	case e.Node == "":
+		return nil, errors.New("explore: names no node, and only the interleavings of one node can be explored: give explore.node")
+	case len(e.Actors) >= maxLanes:
+		return nil, fmt.Errorf("explore: %d actors: at most %d", len(e.Actors), maxLanes-1)
+	}
+	w := &world{
+		file: f, names: &names{seed: f.Seed, ids: map[string]string{}}, lanes: map[string]int{}, deleted: map[string]bool{},
+	}
+	var err error
+	if w.switches, err = switches(f); err != nil {
+		return nil, err
+	}
+	if w.programs, err = compile(f); err != nil {
+		return nil, err
+	}
+	if w.switches.PrincipalCarrier != wlm.CarrierContext {
+		w.canary = "canary-" + w.names.id("canary", "", 1)
+	}
+	w.probe = probe.New(e.Node, w)
+	if err := w.furnish(); err != nil {
+		return nil, err
+	}
+	return w, w.cast(o.Turns)
+}
+
+// switches are the profile's, with those that the file sets one by one.
+func switches(f *scenario.File) (wlm.Switches, error) {
+	s, err := wlm.Profile(f.Profile)
+	for _, name := range slices.Sorted(maps.Keys(f.Switches)) {
+		if err == nil {
+			s, err = s.With(name, f.Switches[name])
+		}
+	}
+	return s, err
+}
+
+// furnish makes the state that every execution begins with.
+func (w *world) furnish() error {
+	w.based = execution{head: cluster.Empty(), made: map[string]int{}, rules: map[string]string{}, answers: map[string]any{}}
+	w.execution = w.based
+	e := w.file.Explore
+	w.dataName = "d1"
+	if e.Node == w.dataName {
+		w.dataName = "d2"
+	}
+	settings := scenario.PutSettings{Persistent: w.file.Cluster.Settings}
+	commands := []cluster.Command{
+		&cluster.PutSettings{SettingsChange: settings.Change()},
+		&cluster.PutNode{Node: cluster.Node{Name: e.Node, ID: w.names.id("node", e.Node, 1), Roles: []cluster.Role{cluster.Manager}}},
+		&cluster.PutNode{Node: cluster.Node{Name: w.dataName, ID: w.names.id("node", w.dataName, 1), Roles: []cluster.Role{cluster.Data}}},
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.file.Cluster.Indices)) {
+		x := w.file.Cluster.Indices[name]
+		commands = append(commands, &cluster.CreateIndex{Name: name, UUID: w.names.id("index", name, 1), Shards: x.Shards, ServiceTime: x.ServiceTime.Cluster()})
+	}
+	for _, c := range commands {
+		if err := w.propose(c, &writing{}); err != nil {
+			return fmt.Errorf("build the cluster: %w", err)
+		}
+	}
+	for i := range w.file.Groups {
+		if err := w.found(&w.file.Groups[i]); err != nil {
+			return fmt.Errorf("group %s: %w", w.file.Groups[i].Name, err)
+		}
+	}
+	for i := range w.file.Rules {
+		if err := w.putRule(&w.file.Rules[i], &writing{}); err != nil {
+			return fmt.Errorf("rule %s: %w", w.file.Rules[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// found makes a group of the file, which may have one whatever the mode.
+func (w *world) found(g *scenario.Group) error {
+	var op writing
+	op.Node = w.file.Explore.Node
+	err := w.createAnyway(g, &op)
+	w.conclude(&op, err)
+	return err
+}
+
+// cast makes the lanes and their actions, and carries out what of before: needs
+// no node.
+func (w *world) cast(turns int) error {
+	e := w.file.Explore
+	w.study()
+	folding := true
+	for i := range e.Before {
+		a := &e.Before[i]
+		folding = folding && a.Request() != nil && a.Search == nil && a.GetStats == nil && a.GetGroups == nil
+		if !folding {
+			w.before = append(w.before, w.request(a, fmt.Sprintf("before.%d", i)))
+			continue
+		}
+		r := request{action: a}
+		answer := w.explain(w.write(a))
+		r.answer(w, answer)
+	}
+	w.base, w.based = w.head, w.execution
+	var lanes []string
+	for i, one := range e.Actors {
+		if one.Name == applierLane {
+			return fmt.Errorf("explore: actor %s: that is the name of the lane of the node's applier", applierLane)
+		}
+		lanes = append(lanes, one.Name)
+		a := &actor{w: w, index: i}
+		for k := range one.Value {
+			x := &one.Value[k]
+			if x.Search != nil && x.Search.Hold && k < len(one.Value)-1 {
+				return fmt.Errorf("explore: actor %s: a search with hold: true keeps its permit to the end, so it is the last action of its actor", one.Name)
+			}
+			r := w.request(x, fmt.Sprintf("%s.%d", one.Name, k))
+			if x.Search != nil {
+				w.lanes[r.search.ID] = i
+			}
+			a.actions = append(a.actions, r)
+		}
+		w.actors = append(w.actors, a)
+	}
+	w.actors = append(w.actors, &actor{w: w, index: len(lanes)})
+	w.control = newController(append(lanes, applierLane), turns)
+	w.control.subject = w
+	w.aim()
+	return nil
+}
+
+// study looks at what the program as a whole can do.
+func (w *world) study() {
+	e := w.file.Explore
+	each := func(yield func(*scenario.Action, bool) bool) {
+		for i := range e.Before {
+			if !yield(&e.Before[i], false) {
+				return
+			}
+		}
+		for _, actor := range e.Actors {
+			for i := range actor.Value {
+				if !yield(&actor.Value[i], true) {
+					return
+				}
+			}
+		}
+	}
+	for a, explored := range each {
+		if a.DeleteGroup != nil {
+			w.deleted[a.DeleteGroup.Name] = true
+		}
+		if explored && (a.CreateIndex != nil || a.DeleteIndex != nil) {
+			w.indexing = true
+		}
+	}
+}
+
+// request makes an action ready. name is what a search without an id is called.
+func (w *world) request(a *scenario.Action, name string) request {
+	r := request{action: a, text: describe(a), at: step{name: a.Name(), touches: w.touches(a), ends: noLane}}
+	s := a.Search
+	if s == nil {
+		return r
+	}
+	r.search = coordinator.Request{ID: s.ID, Index: s.Index, Size: s.Size, Timeout: time.Duration(s.Timeout), AllowPartial: s.AllowPartial}
+	if s.ID == "" {
+		r.search.ID = name
+	}
+	roles := w.file.Users[s.User].Roles
+	r.ctx, r.key = context.Background(), history.PrincipalKey(s.User, roles)
+	if s.User != "" || len(roles) > 0 {
+		r.ctx = wlm.WithPrincipal(r.ctx, wlm.Principal{User: s.User, Roles: roles, Canary: w.canary})
+	}
+	return r
+}
+
+// aim tells cancels and searches of one another.
+func (w *world) aim() {
+	var requests []*request
+	for i := range w.before {
+		requests = append(requests, &w.before[i])
+	}
+	for _, a := range w.actors {
+		for i := range a.actions {
+			requests = append(requests, &a.actions[i])
+		}
+	}
+	for _, c := range requests {
+		if c.action.Cancel == nil {
+			continue
+		}
+		for _, s := range requests {
+			if s.action.Search == nil || s.search.ID != c.action.Cancel.Search {
+				continue
+			}
+			s.cancels = true
+			if lane, ok := w.lanes[s.search.ID]; ok {
+				c.at.ends = lane
+				w.actors[lane].cancelled = true
+			} else {
+				c.at.touches = all // the rest of a search of before: runs within the turn
+			}
+		}
+	}
+}
+
+// explore executes schedules until the strategy has no more. It runs in the
+// bubble.
+func (w *world) explore(o Options, t *table) error {
+	// Channels belong to the bubble that they are made in.
+	w.workers = make(chan struct{})
+	for _, l := range w.control.lanes {
+		l.gate = make(chan struct{}, 1)
+	}
+	w.data = datanode.New(datanode.Config{Node: w.dataName, States: func() *cluster.State { return w.head }})
+	ended := make(chan struct{}, len(w.actors))
+	actors := w.actors[:len(w.actors)-1]
+	for _, a := range actors {
+		a.start = make(chan struct{}, 1)
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			a.run()
+		}()
+	}
+	defer func() {
+		close(w.workers)
+		for range actors {
+			<-ended
+		}
+		w.data.Close()
+	}()
+	w.judge = t.judge
+	if err := w.strategy(o, t); err != nil {
+		return err
+	}
+	return t.confirm()
+}
+
+// strategy executes the schedules that the options ask for.
+func (w *world) strategy(o Options, t *table) error {
+	name := func(i int) string { return w.control.lanes[i].name }
+	draw := rand.New(rand.NewPCG(w.file.Seed, hashOf("explore "+o.Strategy)))
+	more := func() bool { return t.schedules < o.Schedules && o.Context.Err() == nil }
+	switch o.Strategy {
+	case Replay:
+		lanes, err := w.indices(o.Schedule)
+		if err != nil {
+			return err
+		}
+		return t.execute(&replay{lanes: lanes, names: name})
+	case Random:
+		for more() && t.trouble == "" {
+			if err := t.execute(&walk{draw}); err != nil {
+				return err
+			}
+		}
+		return o.Context.Err()
+	case PCT:
+		p := &pct{draw: draw, changes: DefaultChanges}
+		if o.Preemptions != nil {
+			p.changes = *o.Preemptions
+		}
+		for more() && t.trouble == "" {
+			p.restart(len(w.control.lanes))
+			if err := t.execute(p); err != nil {
+				return err
+			}
+		}
+		return o.Context.Err()
+	}
+	d := &dfs{reduce: !o.NoReduction, preemptions: -1, names: name}
+	if o.Preemptions != nil {
+		// A reduced search leaves out orders for the sake of others that may
+		// have more preemptions.
+		d.preemptions, d.reduce = *o.Preemptions, false
+	}
+	for t.trouble == "" && o.Context.Err() == nil {
+		if err := t.execute(d); err != nil {
+			return err
+		}
+		if !d.next() {
+			t.complete = t.trouble == ""
+			break
+		}
+		if o.Schedules > 0 && t.schedules >= o.Schedules {
+			break
+		}
+	}
+	return o.Context.Err()
+}
+
+// indices returns the numbers of the lanes of a schedule.
+func (w *world) indices(s Schedule) ([]int, error) {
+	var lanes []int
+	for i, name := range s {
+		lane := slices.IndexFunc(w.control.lanes, func(l *lane) bool { return l.name == name })
+		if lane < 0 {
+			var known []string
+			for _, l := range w.control.lanes {
+				known = append(known, l.name)
+			}
+			return nil, fmt.Errorf("schedule: turn %d is of lane %q, which is unknown: one of %v", i+1, name, known)
+		}
+		lanes = append(lanes, lane)
+	}
+	return lanes, nil
+}
+
+func hashOf(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text)) // never fails
+	return h.Sum64()
+}
+
+// newID returns the id of a key.
+func newID(seed uint64, key string) string { return node.NewID(seed ^ hashOf(key)) }

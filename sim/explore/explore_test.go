@@ -1,0 +1,87 @@
+package explore_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/explore"
+	"github.com/wlmsim/wlmsim/sim/scenario"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const lagFile = "../../scenarios/explore/the-registration-lag.yaml"
+
+// read returns a file with values set in it.
+func read(t testing.TB, path string, set ...string) *scenario.File {
+	t.Helper()
+	f, err := scenario.Read(path, set...)
+	require.NoError(t, err)
+	return f
+}
+
+func run(t testing.TB, f *scenario.File, o explore.Options) *explore.Result {
+	t.Helper()
+	r, err := explore.Run(f, o)
+	require.NoError(t, err)
+	return r
+}
+
+// outcomes lists the observed values of all outcomes, sorted.
+func outcomes(r *explore.Result) []string {
+	var all []string
+	for _, o := range r.Outcomes {
+		var values []string
+		for _, v := range o.Observed {
+			values = append(values, fmt.Sprint(v.Value))
+		}
+		all = append(all, strings.Join(values, ","))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// complaints lists what did not hold.
+func complaints(r *explore.Result) []string {
+	all := []string{}
+	for _, c := range r.Checks {
+		if c.Verdict != check.Held {
+			all = append(all, fmt.Sprintf("%s: %s: %s", c.Name, c.Verdict, c.Message))
+		}
+	}
+	return all
+}
+
+func TestTheLagRaceHasTheKnownOutcomes(t *testing.T) {
+	r := run(t, read(t, lagFile), explore.Options{})
+	require.Empty(t, complaints(r))
+	require.True(t, r.Complete)
+	require.Equal(t, check.Held, r.Verdict)
+	require.Equal(t, []string{"200,0,0", "200,1,0", "429,0,0", "429,1,0"}, outcomes(r))
+}
+
+func TestThePlantedFlawOfTheLagRaceIsFound(t *testing.T) {
+	f := read(t, lagFile, "switches.missing_counters=default_group")
+	r := run(t, f, explore.Options{})
+	require.Equal(t, check.Broken, r.Verdict)
+	require.True(t, r.Complete)
+	require.Equal(t, []string{"200,0,0", "200,0,1", "200,1,0", "429,0,1", "429,1,0"}, outcomes(r))
+	require.Len(t, complaints(r), 2, "the promise and the forbidden outcome")
+
+	// Its schedule shows it again, alone.
+	i := slices.IndexFunc(r.Checks, func(c explore.Check) bool { return c.Name == "forbid default > 0" })
+	s, err := explore.ParseSchedule(r.Checks[i].Schedule)
+	require.NoError(t, err)
+	again := run(t, f, explore.Options{Schedule: s})
+	require.Equal(t, 1, again.Schedules)
+	require.False(t, again.Complete)
+	require.Len(t, again.Outcomes, 1)
+	require.True(t, again.Outcomes[0].Forbidden)
+	require.Equal(t, r.Checks[i].Schedule, again.Outcomes[0].Schedule)
+}

@@ -1,0 +1,423 @@
+package explore
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/scenario"
+)
+
+// Value is one observed value and its name.
+type Value struct {
+	Name  string
+	Value any
+}
+
+// Observed is the observed values in the order of the file.
+type Observed []Value
+
+// MarshalJSON writes the values as one object.
+func (o Observed) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	for i, v := range o {
+		b.WriteByte("{,"[min(i, 1)])
+		name, err := json.Marshal(v.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(plain(v.Value))
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	if len(o) == 0 {
+		b.WriteByte('{')
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// plain returns a number, a truth or a text.
+func plain(v any) any {
+	if _, ok := v.(fmt.Stringer); ok {
+		return fmt.Sprint(v)
+	}
+	switch reflect.ValueOf(v).Kind() {
+	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64, reflect.String:
+		return v
+	}
+	return fmt.Sprintf("%+v", v)
+}
+
+// Outcome is one combination of observed values.
+type Outcome struct {
+	Observed    Observed `json:"observed"`
+	Schedules   int      `json:"schedules"` // executed ones that lead to it
+	Forbidden   bool     `json:"forbidden"`
+	Required    bool     `json:"required"` // it shows what a line of require: asks for
+	Schedule    string   `json:"schedule"` // the shortest that was met
+	Preemptions int      `json:"preemptions"`
+
+	trace []laneEvent
+}
+
+// Check is what was found out about a promise, a forbidden or a required
+// outcome, over all executed schedules.
+type Check struct {
+	check.Result
+	Schedule string `json:"schedule,omitempty"` // that shows it; "": none
+}
+
+// Result is what can happen.
+type Result struct {
+	Scenario    string        `json:"scenario"`
+	File        string        `json:"file"`
+	Profile     string        `json:"profile"`
+	Strategy    string        `json:"strategy"`
+	Schedules   int           `json:"schedules"` // executed to their ends
+	Pruned      int           `json:"pruned"`    // cut short, since they led to nothing new
+	Complete    bool          `json:"complete"`  // every order within the bounds was covered
+	WallSeconds float64       `json:"wall_seconds"`
+	Outcomes    []Outcome     `json:"outcomes"`
+	Checks      []Check       `json:"checks"`
+	Verdict     check.Verdict `json:"verdict"`
+	Repeat      string        `json:"repeat"` // the command that explores again
+
+	lanes []string
+}
+
+// programs are the expressions of a file, ready to be worked out.
+type programs struct {
+	observe         []*scenario.Program
+	forbid, require []*scenario.Program
+}
+
+func compile(f *scenario.File) (p programs, err error) {
+	add := func(to *[]*scenario.Program, e scenario.Expression, scope scenario.Scope) {
+		one, bad := f.Compile(e, scope)
+		*to = append(*to, one)
+		if bad != nil {
+			err = errors.Join(err, fmt.Errorf("expression %q: %w", e, bad))
+		}
+	}
+	for _, o := range f.Explore.Observe {
+		add(&p.observe, o.Value, scenario.InExplore)
+	}
+	for _, e := range f.Explore.Forbid {
+		add(&p.forbid, e, scenario.InOutcome)
+	}
+	for _, e := range f.Explore.Require {
+		add(&p.require, e, scenario.InOutcome)
+	}
+	return p, err
+}
+
+// env is what expressions know of the world at this moment.
+func (w *world) env() scenario.Env {
+	here := func(node string) error {
+		if node != "" && node != w.file.Explore.Node {
+			return fmt.Errorf("node %s is not explored", node)
+		}
+		return nil
+	}
+	return scenario.Env{
+		Stats: func(node, group string) (scenario.Stats, error) {
+			if err := here(node); err != nil {
+				return scenario.Stats{}, err
+			}
+			return w.statsOf(group)
+		},
+		Outcomes: func(node, group string) (scenario.Outcomes, error) {
+			return w.outcomesOf(group), here(node)
+		},
+		Permits: func(node, group string) (scenario.Permits, error) {
+			for _, p := range w.throttle.Permits() {
+				if p.Group == w.group(group) {
+					return scenario.Permits{Held: p.Held, Buckets: p.Buckets}, here(node)
+				}
+			}
+			return scenario.Permits{}, here(node)
+		},
+		State: func(node string) (scenario.NodeState, error) {
+			return scenario.NodeState{Version: int(w.State().Version()), RulesVersion: int(w.coordinator.RulesVersion()), Members: 1}, here(node)
+		},
+		BucketPeak: func(node, group string) (int, error) {
+			peak := 0
+			for _, id := range w.allGroups(group) {
+				peak = max(peak, w.peaks[id])
+			}
+			return peak, here(node)
+		},
+	}
+}
+
+// allGroups returns every id that a group of a name has or had.
+func (w *world) allGroups(name string) []string {
+	if name == cluster.DefaultGroupID {
+		return []string{name}
+	}
+	var ids []string
+	for n := range w.made[name] {
+		ids = append(ids, w.names.id("group", name, n+1))
+	}
+	return ids
+}
+
+func (w *world) outcomesOf(group string) scenario.Outcomes {
+	ids := w.allGroups(group)
+	var total scenario.Outcomes
+	for _, o := range w.coordinator.Outcomes() {
+		if group != "" && !slices.Contains(ids, o.Group) {
+			continue
+		}
+		total.Completed += int(o.Completed)
+		total.Failed += int(o.Failed)
+		total.Throttled += int(o.Throttled)
+		total.Cancelled += int(o.Cancelled)
+		total.Uncounted += int(o.Uncounted)
+	}
+	return total
+}
+
+// found is an outcome with the turns of its shortest schedule.
+type found struct {
+	Outcome
+	turns []uint8
+}
+
+// breach is a promise that did not hold in every schedule.
+type breach struct {
+	check.Result
+	turns []uint8 // of the shortest schedule that shows it
+}
+
+// table collects what executions show.
+type table struct {
+	w        *world
+	vars     map[string]any // of the expressions of observe
+	blank    map[string]any // the answers that nobody gave
+	outcomes map[string]*found
+	breaches map[string]*breach
+
+	schedules, pruned int
+	complete          bool
+	trouble           string // why nothing can be said
+	turns             []uint8
+	linears           map[string]check.Result
+
+	// Of the execution under way.
+	key       []byte
+	linearKey []byte
+	values    []any
+	results   []check.Result
+}
+
+func newTable(w *world) *table {
+	t := &table{w: w, vars: w.file.Vars(scenario.InExplore, w.env()), outcomes: map[string]*found{}, breaches: map[string]*breach{}, linears: map[string]check.Result{}, blank: map[string]any{}}
+	for name, v := range t.vars {
+		if reflect.TypeOf(v).Kind() == reflect.Struct {
+			t.blank[name] = v
+		}
+	}
+	return t
+}
+
+// execute executes one schedule and takes it in. The error is one of the
+// schedule that was asked for.
+func (t *table) execute(c chooser) error {
+	turns, whole, err := t.w.control.execute(c, t.turns[:0])
+	t.turns = turns
+	switch {
+	case errors.Is(err, errDiverged), errors.Is(err, errTooLong):
+		t.trouble = fmt.Sprintf("%v; schedule: %s", err, t.schedule(turns))
+	case err != nil:
+		return err
+	case !whole:
+		t.pruned++
+	case t.trouble == "":
+		t.schedules++
+		t.take()
+	}
+	return nil
+}
+
+// judge looks at an execution that came to its end, before the node is closed.
+func (t *table) judge(w *world) {
+	if lane := w.stuck(); lane != "" {
+		t.trouble = fmt.Sprintf("lane %s waits for what never comes", lane)
+		return
+	}
+	facts := w.facts()
+	t.results = append(w.checks.Finish(facts), t.linear(facts))
+	for name, empty := range t.blank {
+		t.vars[name] = empty
+		if answer, ok := w.answers[name]; ok {
+			t.vars[name] = answer
+		}
+	}
+	t.key, t.values = t.key[:0], t.values[:0]
+	for _, p := range w.programs.observe {
+		v, err := p.Eval(t.vars)
+		if err != nil {
+			t.trouble = fmt.Sprintf("a value cannot be observed: %v", err)
+			return
+		}
+		t.values = append(t.values, v)
+		t.key = appendValue(t.key, v)
+	}
+}
+
+func appendValue(key []byte, v any) []byte {
+	switch v := v.(type) {
+	case int:
+		key = strconv.AppendInt(key, int64(v), 10)
+	case bool:
+		key = strconv.AppendBool(key, v)
+	case string:
+		key = strconv.AppendQuote(key, v)
+	case time.Duration:
+		key = strconv.AppendInt(key, int64(v), 10)
+	default:
+		key = fmt.Appendf(key, "%+v", v)
+	}
+	return append(key, ' ')
+}
+
+// take enters the execution that was judged last.
+func (t *table) take() {
+	o := t.outcomes[string(t.key)]
+	switch {
+	case o != nil:
+		if shorter(t.turns, o.turns) {
+			o.turns = append(o.turns[:0], t.turns...)
+		}
+	case len(t.outcomes) == MaxOutcomes:
+		t.trouble = fmt.Sprintf("there are more than %d outcomes: observe less", MaxOutcomes)
+		return
+	default:
+		o = &found{turns: slices.Clone(t.turns)}
+		for i, v := range t.values {
+			o.Observed = append(o.Observed, Value{t.w.file.Explore.Observe[i].Name, v})
+		}
+		t.outcomes[string(t.key)] = o
+	}
+	o.Schedules++
+	for _, r := range t.results {
+		if r.Verdict != check.Held {
+			t.breach(r)
+		}
+	}
+}
+
+// breach keeps the worst verdict of a promise, with its shortest schedule.
+func (t *table) breach(r check.Result) {
+	b := t.breaches[r.Name]
+	if b == nil || b.Verdict != check.Broken && r.Verdict == check.Broken || b.Verdict == r.Verdict && shorter(t.turns, b.turns) {
+		t.breaches[r.Name] = &breach{r, slices.Clone(t.turns)}
+	}
+}
+
+// shorter says whether a schedule has fewer switches than another, or then
+// fewer turns, or then comes first.
+func shorter(a, b []uint8) bool {
+	return cmp.Or(cmp.Compare(entries(a), entries(b)), cmp.Compare(len(a), len(b)), slices.Compare(a, b)) < 0
+}
+
+func entries(turns []uint8) int {
+	n := 0
+	for i := range turns {
+		if i == 0 || turns[i] != turns[i-1] {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *table) schedule(turns []uint8) string {
+	s := make(Schedule, len(turns))
+	for i, lane := range turns {
+		s[i] = t.w.control.lanes[lane].name
+	}
+	return s.String()
+}
+
+// maxConfirmed bounds the outcomes whose schedules are executed again.
+const maxConfirmed = 100
+
+// confirm executes the schedule of each outcome again, twice, and compares.
+func (t *table) confirm() error {
+	for n, key := range t.keys() {
+		if n == maxConfirmed || t.trouble != "" {
+			return nil
+		}
+		o := t.outcomes[key]
+		first, err := t.again(key, o.turns, &o.Preemptions)
+		if err != nil {
+			return err
+		}
+		second, err := t.again(key, o.turns, &o.Preemptions)
+		if err != nil {
+			return err
+		}
+		if t.trouble == "" && !slices.Equal(first, second) {
+			t.trouble = "the same schedule gave other events: something runs that the controller does not control; schedule: " + t.schedule(o.turns)
+		}
+		o.trace = first
+	}
+	return nil
+}
+
+// again executes a schedule and returns its events.
+func (t *table) again(key string, turns []uint8, preemptions *int) ([]laneEvent, error) {
+	*preemptions = 0
+	var lanes []int
+	for _, lane := range turns {
+		lanes = append(lanes, int(lane))
+	}
+	c := &counting{chooser: &replay{lanes: lanes, names: func(i int) string { return t.w.control.lanes[i].name }}, preemptions: preemptions}
+	t.w.based.events = []laneEvent{}
+	defer func() { t.w.based.events = nil }()
+	taken, _, err := t.w.control.execute(c, nil)
+	if t.trouble == "" && (err != nil || !slices.Equal(taken, turns) || string(t.key) != key) {
+		t.trouble = fmt.Sprintf("%v or gave another outcome: something runs that the controller does not control; schedule: %s", errDiverged, t.schedule(turns))
+	}
+	return t.w.events, nil
+}
+
+// counting counts the preemptions of another chooser.
+type counting struct {
+	chooser
+	preemptions *int
+}
+
+func (c *counting) choose(turn int, enabled uint64, steps []step, last int) (int, error) {
+	next, err := c.chooser.choose(turn, enabled, steps, last)
+	if err == nil && preempts(enabled, last, next) {
+		*c.preemptions++
+	}
+	return next, err
+}
+
+// keys returns the outcomes, those with more schedules first.
+func (t *table) keys() []string {
+	var keys []string
+	for key := range t.outcomes {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.outcomes[b].Schedules, t.outcomes[a].Schedules), cmp.Compare(a, b))
+	})
+	return keys
+}

@@ -1,0 +1,361 @@
+package explore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/wlmsim/wlmsim/applier"
+	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/cluster/wire"
+	"github.com/wlmsim/wlmsim/coordinator"
+	"github.com/wlmsim/wlmsim/datanode"
+	"github.com/wlmsim/wlmsim/sim/bubble"
+	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/history"
+	"github.com/wlmsim/wlmsim/sim/scenario"
+	"github.com/wlmsim/wlmsim/wlm"
+)
+
+// applierLane is the name of the lane of the node's applier.
+const applierLane = "applier"
+
+// world is the node that is explored and what stands around it. One is used
+// for all schedules of an exploration; only the node is made anew.
+type world struct {
+	file     *scenario.File
+	switches wlm.Switches
+	control  *controller
+	names    *names
+	programs programs
+	base     *cluster.State // that each execution begins with
+	based    execution      // what the writes of before: have left
+	before   []request      // what of before: is done in each execution
+	actors   []*actor
+	lanes    map[string]int // by name of search
+	deleted  map[string]bool
+	indexing bool // an actor creates or deletes indices
+	dataName string
+	// everyStep: lanes park at steps that touch nothing, too.
+	everyStep bool
+	canary    string
+	probe     *probe.Probe
+
+	data    *datanode.DataNode // outlives executions: it is not explored
+	workers chan struct{}      // closed at the end
+
+	execution
+	parts
+	judge func(w *world) // called at the end of each execution that came to its end
+}
+
+// execution is the part of a world that each schedule begins anew.
+type execution struct {
+	head       *cluster.State // that the next command applies to
+	turn       int
+	made       map[string]int // groups created, by name
+	rules      map[string]string
+	operations []check.Operation
+	explained  []byte // what the operations are, for [table.linear]
+	answers    map[string]any
+	sightings  uint64
+	sighted    string
+	peaks      map[string]int // by group id
+	loose      []history.Event
+	events     []laneEvent
+	checks     *check.Set
+	holds      []*held
+	leave      map[string]context.CancelFunc // by id of search
+}
+
+// parts is the node of one execution.
+type parts struct {
+	applier     *applier.Applier
+	throttle    *wlm.Throttle
+	coordinator *coordinator.Coordinator
+}
+
+// laneEvent is an event with the lane that it belongs to; noLane: to none.
+type laneEvent struct {
+	lane int
+	history.Event
+}
+
+// held is a search that stays at its data node.
+type held struct {
+	search string
+	open   chan struct{}
+	opened bool
+}
+
+// actor carries out the actions of a lane. Its goroutine serves all executions.
+type actor struct {
+	w       *world
+	index   int
+	actions []request
+	// cancelled: some action cancels a search of the lane, so that each of its
+	// steps is a place where order matters.
+	cancelled bool
+	events    []history.Event // of the lane, since the bubble settled last; its goroutine's
+	start     chan struct{}
+	done      bool // of this execution
+}
+
+// State implements [coordinator.States].
+func (w *world) State() *cluster.State { return w.applier.State() }
+
+// Reach implements [probe.Hook].
+func (w *world) Reach(e probe.Event) {
+	i := w.laneOf(&e)
+	if e.Step == probe.Acquired && e.Held > w.peaks[e.Group] {
+		w.peaks[e.Group] = e.Held
+	}
+	if i == noLane {
+		w.loose = append(w.loose, history.Of(0, 1, e))
+		return
+	}
+	a := w.actors[i]
+	a.events = append(a.events, history.Of(0, 1, e))
+	if w.control.free {
+		return
+	}
+	if s := w.stepOf(&e); s.touches != 0 || a.cancelled || w.everyStep {
+		w.control.lanes[i].park(s)
+	}
+}
+
+// stepOf adds what the data node reads to the turns in which a search may reach
+// it.
+func (w *world) stepOf(e *probe.Event) step {
+	s := stepOf(e)
+	if w.indexing {
+		switch e.Step {
+		case probe.CoordinatorRead, probe.Acquired, probe.Counted:
+			s.touches |= readHead
+		}
+	}
+	return s
+}
+
+// laneOf returns the lane that reached a step: a search's actor or the applier.
+func (w *world) laneOf(e *probe.Event) int {
+	if e.Search == "" {
+		return len(w.actors) - 1
+	}
+	if i, ok := w.lanes[e.Search]; ok {
+		return i
+	}
+	return noLane
+}
+
+// begin implements [subject].
+func (w *world) begin() {
+	w.execution = w.based.copied()
+	for _, a := range w.actors {
+		a.events, a.done = a.events[:0], false
+	}
+	w.control.free = true
+	w.assemble()
+	bubble.Wait()
+	w.settled()
+	for i := range w.before {
+		go w.before[i].run(w, nil)
+		bubble.Wait()
+		w.settled()
+	}
+	w.coordinator.RefreshRules()
+	w.control.free = false
+	for _, a := range w.actors[:len(w.actors)-1] {
+		a.start <- struct{}{}
+	}
+}
+
+// copied returns an execution that may be changed.
+func (x *execution) copied() execution {
+	c := *x
+	c.checks = check.NewSet(streamed...)
+	c.peaks = map[string]int{}
+	c.made, c.rules, c.answers = copyOf(x.made), copyOf(x.rules), copyOf(x.answers)
+	c.operations = append([]check.Operation{}, x.operations...)
+	c.explained = append([]byte{}, x.explained...)
+	c.leave = map[string]context.CancelFunc{}
+	return c
+}
+
+func copyOf[V any](m map[string]V) map[string]V {
+	c := make(map[string]V, len(m)+2)
+	for k, v := range m {
+		c[k] = v
+	}
+	return c
+}
+
+// assemble makes a node, as package node does, of the parts that are explored.
+func (w *world) assemble() {
+	a := applier.New(applier.Config{Probe: w.probe})
+	t, err := wlm.New(wlm.Config{Switches: w.switches, Probe: w.probe})
+	if err != nil {
+		panic(err) // the switches were checked
+	}
+	a.Before("wlm.settings", t.ApplySettings)
+	a.Listen("wlm", t.ClusterChanged)
+	w.parts = parts{applier: a, throttle: t}
+	w.coordinator = coordinator.New(coordinator.Config{Node: w.file.Explore.Node, States: w, Peers: peers{w}, Throttle: t, Probe: w.probe})
+	a.Start(w.base)
+}
+
+// settled implements [subject]: it puts the events of all lanes in order. Of
+// lanes that ran at the same time, one woke the other, and what the other did
+// since touches nothing.
+func (w *world) settled() {
+	for i, a := range w.actors {
+		for _, e := range a.events {
+			w.event(i, e)
+		}
+		a.events = a.events[:0]
+	}
+	for _, e := range w.loose {
+		w.event(noLane, e)
+	}
+	w.loose = w.loose[:0]
+	w.turn++
+}
+
+// event takes an event into the history. Its time is the number of the turn,
+// since the clock stands still.
+func (w *world) event(lane int, e history.Event) {
+	e.At = time.Duration(w.turn)
+	w.checks.Observe(e)
+	if w.events != nil {
+		w.events = append(w.events, laneEvent{lane, e})
+	}
+}
+
+// end implements [subject].
+func (w *world) end(judged bool) {
+	w.control.free = true
+	if !judged {
+		w.control.letAll()
+	}
+	for w.letHeld() {
+		w.control.letAll()
+	}
+	if judged {
+		w.judge(w)
+	}
+	for _, leave := range w.leave {
+		leave()
+	}
+	w.coordinator.Close()
+	w.applier.Close()
+	bubble.Wait()
+}
+
+// letHeld lets the first search go that is still held.
+func (w *world) letHeld() bool {
+	for _, h := range w.holds {
+		if !h.opened {
+			h.opened = true
+			close(h.open)
+			w.control.settle()
+			return true
+		}
+	}
+	return false
+}
+
+// peers is the network to the data node.
+type peers struct{ w *world }
+
+// Search implements [coordinator.Peers].
+func (p peers) Search(ctx context.Context, node string, r *wire.SearchRequest) (*wire.SearchAnswer, error) {
+	w := p.w
+	if w.canary != "" && bytes.Contains(r.AppendTo(nil), []byte(w.canary)) {
+		w.sightings++
+		if w.sighted == "" {
+			w.sighted = fmt.Sprintf("from %s to %s in search %s", w.file.Explore.Node, node, r.Search)
+		}
+	}
+	for _, h := range w.holds {
+		if h.search != r.Search || h.opened {
+			continue
+		}
+		select {
+		case <-h.open:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return w.data.Search(ctx, w.file.Explore.Node, r)
+}
+
+// facts are what the end of an execution shows.
+func (w *world) facts() *check.Facts {
+	stats, err := w.throttle.Stats(nil)
+	f := &check.Facts{
+		Lives: []check.Life{{
+			Node: w.file.Explore.Node, Number: 1, Running: w.coordinator.Running(), Permits: w.throttle.Permits(),
+			Stats: stats, StatsErr: err, Outcomes: w.coordinator.Outcomes(),
+		}},
+		States:     []check.NodeState{{Node: w.file.Explore.Node, State: w.State()}},
+		Operations: w.operations,
+		Wire:       &check.Wire{Sightings: w.sightings, First: w.sighted},
+		Settle:     &check.Settle{},
+	}
+	if applied := w.applier.Applied(); applied != w.head.Version() {
+		f.Settle.Err = fmt.Errorf("version %d is applied, and %d is the newest", applied, w.head.Version())
+	}
+	return f
+}
+
+// stuck names a lane that waits for what never comes, or "".
+func (w *world) stuck() string {
+	for i, a := range w.actors[:len(w.actors)-1] {
+		if !a.done {
+			return w.control.lanes[i].name
+		}
+	}
+	return ""
+}
+
+// run is the goroutine of an actor.
+func (a *actor) run() {
+	for {
+		select {
+		case <-a.start:
+		case <-a.w.workers:
+			return
+		}
+		for i := range a.actions {
+			a.actions[i].run(a.w, a)
+		}
+		a.done = true
+	}
+}
+
+// names gives the ids of groups, which follow from the seed, the name and the
+// number of the creation. They are kept, since every execution asks again.
+type names struct {
+	seed uint64
+	ids  map[string]string
+}
+
+func (n *names) id(kind, name string, number int) string {
+	key := kind + " " + strconv.Itoa(number) + " " + name
+	if n.ids[key] == "" {
+		n.ids[key] = newID(n.seed, key)
+	}
+	return n.ids[key]
+}
+
+// group returns the id that a search sends for a group: the newest one's, or
+// the first one's before there is any.
+func (w *world) group(name string) string {
+	if name == "" || name == cluster.DefaultGroupID {
+		return name
+	}
+	return w.names.id("group", name, max(1, w.made[name]))
+}
