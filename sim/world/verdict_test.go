@@ -1,0 +1,135 @@
+package world_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/history"
+	"github.com/wlmsim/wlmsim/sim/scenario"
+	"github.com/wlmsim/wlmsim/sim/world"
+)
+
+// found returns the check of a name.
+func found(t *testing.T, r *world.Result, name string) world.Check {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	require.Fail(t, "no such check", "%s in %+v", name, r.Checks)
+	return world.Check{}
+}
+
+const leak = `
+cluster: {data: 2}
+users: {alice: {roles: [analyst]}}
+steps:
+  - {at: 1s, search: {id: one, user: alice, via: m1}}
+expect:
+  - one.status == 200
+`
+
+func TestAFlawBreaksItsPromiseAndTheFileMaySaySo(t *testing.T) {
+	r := run(t, leak)
+	require.Equal(t, check.Held, r.Verdict)
+
+	r = run(t, "switches: {principal_carrier: header}"+leak)
+	require.Equal(t, check.Broken, r.Verdict)
+	require.Equal(t, check.Broken, found(t, r, "principal_stays").Verdict)
+
+	r = run(t, "switches: {principal_carrier: header}"+leak+"breaks: [principal_stays]\n")
+	require.Equal(t, check.Held, r.Verdict)
+	require.Equal(t, check.Broken, found(t, r, "principal_stays").Verdict)
+	require.Contains(t, found(t, r, "principal_stays").Message, "as the file says")
+
+	r = run(t, leak+"breaks: [principal_stays]\n")
+	require.Equal(t, check.Broken, r.Verdict)
+	require.Contains(t, found(t, r, "principal_stays").Message, "but it held")
+
+	r = run(t, leak+"under: {submitted: {breaks: [principal_stays]}}\n", func(o *world.Options) { o.Profile = "submitted" })
+	require.Equal(t, check.Held, r.Verdict)
+	require.Equal(t, "wlmsim run test.yaml --seed 0 --profile submitted", r.Repeat)
+
+	r = run(t, leak+"breaks: [principal_stays]\n", func(o *world.Options) { o.Checks = []scenario.Promise{scenario.Settles} })
+	require.Equal(t, check.Undecided, r.Verdict, "a promise that nobody looked at")
+}
+
+func TestAnExpectationThatIsNotTrueNamesItsLine(t *testing.T) {
+	r := run(t, `
+steps:
+  - {at: 1s, search: {id: one}}
+  - {at: 2s, expect: [one.status == 200, one.status == 201]}
+  - {at: 3s, crash: {node: d1}}
+  - {at: 4s, expect: ['state("d1").version > 0']}
+expect:
+  - one.status == 202
+`)
+	require.Equal(t, check.Broken, r.Verdict)
+	c := found(t, r, "expect one.status == 201")
+	require.Equal(t, check.Broken, c.Verdict)
+	require.Equal(t, 6, c.Line)
+	require.Contains(t, c.Message, "at 2s")
+	c = found(t, r, "expect one.status == 202")
+	require.Equal(t, 10, c.Line)
+	c = found(t, r, `expect state("d1").version > 0`)
+	require.Equal(t, check.Undecided, c.Verdict)
+	require.Contains(t, c.Message, "node d1 is down")
+}
+
+func TestAStepThatCannotBeDoneLeavesTheRunUndecided(t *testing.T) {
+	r := run(t, `
+steps:
+  - {at: 1s, crash: {node: d1}}
+  - {at: 2s, hold: {node: d1, step: applier.published}}
+`)
+	require.Equal(t, check.Undecided, r.Verdict)
+	require.Equal(t, 6, found(t, r, "hold").Line)
+}
+
+func TestAClusterWithoutADiskDoesNotSettleAndStillEnds(t *testing.T) {
+	r := run(t, `
+cluster: {data: 1}
+steps:
+  - {at: 1s, crash: {node: all, disk: lost, restart_after: 1s}}
+  - {at: 5s, put_group: {id: put, name: a, resiliency_mode: soft, resource_limits: {memory: 0.1}, via: d1}}
+expect:
+  - put.status == 503 and put.error.type == "cluster_manager_not_discovered_exception"
+`)
+	require.Equal(t, check.Held, r.Checks[len(r.Checks)-1].Verdict)
+	require.Equal(t, check.Broken, found(t, r, "settles").Verdict)
+}
+
+func TestTheHistoryHoldsWhatHappenedAndItsHash(t *testing.T) {
+	r := run(t, leak, func(o *world.Options) { o.Keep = 1000 })
+	kinds := map[string]int{}
+	for _, e := range r.History.Events() {
+		kinds[e.Kind]++
+		require.NotContains(t, e.String(), "alice")
+	}
+	require.Equal(t, 1, kinds[history.RequestSent])
+	require.Equal(t, 1, kinds[history.RequestAnswered])
+	require.Equal(t, 5, kinds[history.NodeStarted])
+	require.Equal(t, 1, kinds[history.Settled])
+	require.Equal(t, r.TraceHash, r.History.Hash())
+
+	r = run(t, leak, func(o *world.Options) { o.Bare = true })
+	require.Nil(t, r.History)
+	require.Empty(t, r.TraceHash)
+	require.Len(t, r.Checks, 2, "settles and the expectation")
+}
+
+func TestBoltFilesSurviveACrashInVirtualTime(t *testing.T) {
+	r := run(t, `
+cluster: {storage: bolt, data: 1}
+steps:
+  - {at: 1s, put_group: {id: put, name: a, resiliency_mode: soft, resource_limits: {memory: 0.1}}}
+  - {at: 2s, crash: {node: all, restart_after: 1s}}
+  - {at: 10s, get_groups: {id: read}}
+expect:
+  - put.status == 200 and read.groups == ["a"]
+`)
+	require.Equal(t, check.Held, r.Verdict, "%+v", r.Checks)
+}
