@@ -148,21 +148,6 @@ func TestEveryFileCanBreak(t *testing.T) {
 	}
 }
 
-// Each remark of the review has a file in which the promise that it is about
-// holds as reviewed and breaks as submitted.
-func TestEveryRemarkOfTheReviewHasAFile(t *testing.T) {
-	for path, promise := range map[string]scenario.Promise{
-		"lag/a-rejection-survives-a-change-of-the-counters.yaml": scenario.RejectionKept,
-		"lag/the-limit-holds-before-the-counters-exist.yaml":     scenario.RejectionAttribution,
-		"principal/a-principal-stays-on-its-coordinator.yaml":    scenario.PrincipalStays,
-		"principal/a-comma-does-not-merge-users.yaml":            scenario.BucketsDistinct,
-	} {
-		f := read(t, path)
-		require.Empty(t, f.Breaks, path)
-		require.Equal(t, []scenario.Promise{promise}, f.Under["submitted"].Breaks, path)
-	}
-}
-
 func TestEveryFileSaysWhatItIsFor(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(folder, "README.md"))
 	require.NoError(t, err)
