@@ -1,6 +1,9 @@
 package world
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +24,11 @@ type recorder struct {
 	log    *history.Log // nil: nothing is recorded
 	checks *check.Set
 	ops    []check.Operation
+	open   map[asked]history.Event // requests without an answer
 }
+
+// asked names a request that is under way.
+type asked struct{ node, search, detail string }
 
 // on says whether anything is recorded.
 func (r *recorder) on() bool { return r.log != nil }
@@ -34,7 +41,25 @@ func (r *recorder) event(e history.Event) {
 	e.At = time.Since(r.start)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.checks.Observe(r.log.Add(e))
+	e = r.log.Add(e)
+	switch e.Kind {
+	case history.RequestSent:
+		r.open[asked{node: e.Node, search: e.Search}] = e
+	case history.RequestAnswered:
+		delete(r.open, asked{node: e.Node, search: e.Search})
+	case history.WriteBegin:
+		r.open[asked{node: e.Node, detail: e.Detail}] = e
+	case history.WriteEnd:
+		delete(r.open, asked{node: e.Node, detail: e.Detail})
+	}
+	r.checks.Observe(e)
+}
+
+// unanswered returns the requests that have no answer, the oldest first.
+func (r *recorder) unanswered() []history.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.SortedFunc(maps.Values(r.open), func(a, b history.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 }
 
 // Reach implements [probe.Hook] for the node of a life.

@@ -103,7 +103,7 @@ func (w *world) finish() (took time.Duration, err error) {
 	healed := time.Now()
 	var unanswered error
 	if !await(answered, w.drainBound()) {
-		unanswered = fmt.Errorf("requests without an answer %v after everything had healed", w.drainBound())
+		unanswered = fmt.Errorf("requests without an answer %v after everything had healed: %s", w.drainBound(), told(w.record.unanswered()))
 		w.giveUp()
 		<-answered
 	}
@@ -113,6 +113,22 @@ func (w *world) finish() (took time.Duration, err error) {
 	}
 	w.event(history.Event{Kind: history.Settled, Detail: time.Since(healed).String()})
 	return time.Since(drained), nil
+}
+
+// maxTold bounds the requests that an error names.
+const maxTold = 5
+
+// told names events in one line.
+func told(events []history.Event) string {
+	var parts []string
+	for i, e := range events {
+		if i == maxTold {
+			parts = append(parts, fmt.Sprintf("and %d more", len(events)-maxTold))
+			break
+		}
+		parts = append(parts, e.String())
+	}
+	return strings.Join(parts, "; ")
 }
 
 // releaseAll ends every hold.
