@@ -53,16 +53,20 @@ func TestARestartedNodeShowsAllGroupsOrNone(t *testing.T) {
 		c := l.client()
 		defer c.transport.CloseIdleConnections()
 		ends := map[string]func(){}
-		refusals := map[string]int{}
+		refusals, lists := map[string]int{}, map[string]int{}
 		look := func(name string) {
-			status, body := c.ask(l.t.Context(), name, http.MethodGet, "/_wlm/workload_group", "", "", "")
-			if status != http.StatusServiceUnavailable {
+			for _, page := range []string{"/_wlm/workload_group", "/_wlm/workload_group?local=true"} {
+				status, body := c.ask(l.t.Context(), name, http.MethodGet, page, "", "", "")
+				if status == http.StatusServiceUnavailable {
+					continue
+				}
 				require.Equal(l.t, http.StatusOK, status, body)
 				var list struct {
 					Groups []json.RawMessage `json:"workload_groups"`
 				}
 				require.NoError(l.t, json.Unmarshal([]byte(body), &list))
-				require.Len(l.t, list.Groups, groups, name)
+				require.Len(l.t, list.Groups, groups, "%s%s", name, page)
+				lists[name+page]++
 			}
 			if ends[name] != nil {
 				require.True(l.t, throttled(l.search(l.t.Context(), name, "bob", limited, 0).err), name)
@@ -89,6 +93,8 @@ func TestARestartedNodeShowsAllGroupsOrNone(t *testing.T) {
 		}
 		for _, name := range l.names {
 			require.Greater(l.t, refusals[name], 100, name)
+			require.Greater(l.t, lists[name+"/_wlm/workload_group"], 100, name)
+			require.Greater(l.t, lists[name+"/_wlm/workload_group?local=true"], 100, name)
 			require.Greater(l.t, first[name], uint64(40), "%s began with its snapshot", name)
 			ends[name]()
 		}
