@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -356,9 +358,14 @@ func TestATermThatCannotBeWrittenIsTriedAgain(t *testing.T) {
 func TestC28TheLogLevelsOffOverRestartsAndManyChanges(t *testing.T) {
 	const threshold, trailing = 100, 50
 	timings := withTimings(replica.Timings{SnapshotThreshold: threshold, TrailingLogs: trailing})
-	for kind, store := range stores(t) {
+	for _, kind := range []string{"memory", "bolt"} {
 		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
+				store := memory
+				if kind == "bolt" {
+					store = func(string) *replica.Store { return replica.Bolt(dir) }
+				}
 				c := newCluster(t, newMemnet(), 1, store, timings)
 				c.open()
 				defer c.close()
@@ -378,6 +385,7 @@ func TestC28TheLogLevelsOffOverRestartsAndManyChanges(t *testing.T) {
 				}
 				write(create("g"))
 				var replayed int
+				var sizes []int64 // of what is on disk, after each restart
 				for range count(50, 8) {
 					for range 60 {
 						stamp++
@@ -388,6 +396,7 @@ func TestC28TheLogLevelsOffOverRestartsAndManyChanges(t *testing.T) {
 					n = c.leader()
 					n.version(index)
 					replayed = max(replayed, len(n.states()))
+					sizes = append(sizes, sizeBelow(t, dir))
 				}
 				for range count(10_000, 500) {
 					stamp++
@@ -398,10 +407,29 @@ func TestC28TheLogLevelsOffOverRestartsAndManyChanges(t *testing.T) {
 				require.Equal(t, text(t, never.State()), text(t, n.version(index)))
 				require.LessOrEqual(t, longest, threshold+trailing)
 				require.LessOrEqual(t, replayed, threshold+trailing, "a start replays no more than that")
+				sizes = append(sizes, sizeBelow(t, dir))
+				levelled := slices.Max(sizes[:5]) // two snapshots have been taken, and the log was cut twice
+				require.LessOrEqual(t, slices.Max(sizes), levelled+levelled/4, "what is on disk levels off: %v", sizes)
+				require.Equal(t, kind == "bolt", levelled > 0)
 				t.Log(kind, "longest log", longest, "most replayed", replayed)
 			})
 		})
 	}
+}
+
+// sizeBelow returns how many bytes the files of a folder have.
+func sizeBelow(t *testing.T, dir string) (sum int64) {
+	require.NoError(t, filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		return err
+	}))
+	return sum
 }
 
 func FuzzLogEntry(f *testing.F) {

@@ -358,6 +358,9 @@ func TestC24ARestoreReplacesTheStateOfANodeThatWasCutOff(t *testing.T) {
 				require.Equal(t, []uint64{1, 2, 7}, versions(away.states()))
 				d := cluster.Diff(away.states()[1], restored)
 				require.Len(t, d.Groups, 2)
+				for _, change := range d.Groups { // what listeners are told
+					require.Equal(t, change.Old.Name == "gone", change.New == nil, "a removal of one, a change of the other")
+				}
 				_, s := c.propose(update("changed", 9))
 				require.Equal(t, text(t, s), text(t, away.version(8)), "and it follows again")
 				c.close()
