@@ -455,6 +455,45 @@ func TestAFullDiskStopsNoThrottlingAndLosesNothing(t *testing.T) {
 	}
 }
 
+// Case C33, over HTTP: the greatest limit is taken, and reads back the same on
+// every node; one more is refused, and no version moves.
+func TestTheGreatestLimitReadsBackTheSameOnEveryNode(t *testing.T) {
+	inLab(t, "m1 m2 m3", nil, func(l *lab) {
+		c := l.client()
+		defer c.transport.CloseIdleConnections()
+		send := func(method, name, path, body string) (int, string) {
+			request, err := http.NewRequestWithContext(l.t.Context(), method, c.url(name)+path, strings.NewReader(body))
+			require.NoError(l.t, err)
+			request.Header.Set("Content-Type", "application/json")
+			response, err := c.Do(request)
+			require.NoError(l.t, err)
+			defer response.Body.Close()
+			text, err := io.ReadAll(response.Body)
+			require.NoError(l.t, err)
+			return response.StatusCode, string(text)
+		}
+		const group = `{"name":"g","resiliency_mode":"enforced","resource_limits":{"cpu":0.1},"throttling":{"attribute":"group","node_limit":%s}}`
+		for _, limit := range []string{"2147483648", "9007199254740993", "1e1", "10.0"} {
+			before := l.nodes["m2"].State().Version()
+			status, text := send(http.MethodPut, "m2", "/_wlm/workload_group", fmt.Sprintf(group, limit))
+			require.Equal(l.t, http.StatusBadRequest, status, text)
+			require.Contains(l.t, text, "node_limit")
+			for _, name := range l.names {
+				require.Equal(l.t, before, l.nodes[name].State().Version(), name)
+			}
+		}
+		status, text := send(http.MethodPut, "m2", "/_wlm/workload_group", fmt.Sprintf(group, "2147483647"))
+		require.Equal(l.t, http.StatusOK, status, text)
+		for _, name := range l.names {
+			for _, path := range []string{"/_wlm/workload_group/g", "/_wlm/workload_group/g?local=true"} {
+				status, text := send(http.MethodGet, name, path, "")
+				require.Equal(l.t, http.StatusOK, status, text)
+				require.Contains(l.t, text, `"node_limit":2147483647}`, "%s of %s", path, name)
+			}
+		}
+	})
+}
+
 // Case C36: two partial updates through two nodes at once lose nothing, on
 // every node and after a restart.
 func TestTwoPartialUpdatesThroughTwoNodesLoseNothing(t *testing.T) {

@@ -124,3 +124,17 @@ func (c Config) check() error {
 	fault(c.ManagerTimeout < 0, "node %q: manager timeout %v is negative", c.Name, c.ManagerTimeout)
 	return errors.Join(faults...)
 }
+
+// closeListeners closes what the node was handed to listen on.
+func (c Config) closeListeners() error {
+	var errs []error
+	for _, l := range []net.Listener{c.HTTP.Listener, c.Raft.Listener, c.Gossip.Network.Listener} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	if c.Gossip.Network.Packets != nil {
+		errs = append(errs, c.Gossip.Network.Packets.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -104,6 +104,13 @@ func seedOf(name string) uint64 {
 
 // start starts a node, or starts it again on what its store holds.
 func (l *lab) start(name string) {
+	n, err := node.Start(l.config(name))
+	require.NoError(l.t, err)
+	l.nodes[name] = n
+}
+
+// config brings a node's host up and returns what to start the node with.
+func (l *lab) config(name string) node.Config {
 	host := l.net.Host(name)
 	if host.Down() {
 		host.Restart()
@@ -146,9 +153,7 @@ func (l *lab) start(name string) {
 	if l.tune != nil {
 		l.tune(&c)
 	}
-	n, err := node.Start(c)
-	require.NoError(l.t, err)
-	l.nodes[name] = n
+	return c
 }
 
 // stop ends a node at once; its store stays.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -58,7 +59,7 @@ type Node struct {
 func Start(config Config) (*Node, error) {
 	config = config.withDefaults()
 	if err := config.check(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, config.closeListeners())
 	}
 	n := &Node{
 		config: config, log: config.Log.With("node", config.Name), ids: newIDs(config.Seed, "made by a node"),
@@ -187,12 +188,17 @@ func (n *Node) resolve(name string) (address string, known bool) {
 	return m.Raft, known && m.Alive
 }
 
+// seedPatience is how many tries at the seeds, over more than a second, go by
+// before the log says that none answers.
+const seedPatience = 8
+
 // join keeps trying the seeds until one answers. gossip tries again by itself
 // from then on.
 func (n *Node) join() {
 	if len(n.config.Seeds) == 0 {
 		return
 	}
+	tries := 0
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		joined, err := n.gossip.Join(n.ctx, n.config.Seeds)
 		if joined > 0 || n.ctx.Err() != nil {
@@ -202,7 +208,11 @@ func (n *Node) join() {
 			n.stopped(err)
 			return
 		}
-		n.log.Debug("no seed answers yet", "seeds", n.config.Seeds, "error", err)
+		level := slog.LevelDebug
+		if tries++; tries == seedPatience {
+			level = slog.LevelWarn
+		}
+		n.log.Log(n.ctx, level, "no member answers yet at the addresses to join; trying on", "addresses", n.config.Seeds, "error", err)
 		if !n.sleep(wait) {
 			return
 		}
@@ -293,12 +303,12 @@ func (n *Node) Close() error {
 	if n.replica != nil {
 		errs = append(errs, n.replica.Close())
 	} else {
-		errs = append(errs, n.config.Raft.Listener.Close())
+		errs = append(errs, closeOnce(n.config.Raft.Listener))
 	}
 	if n.gossip != nil {
 		errs = append(errs, n.gossip.Close())
 	} else {
-		errs = append(errs, n.config.Gossip.Network.Listener.Close(), n.config.Gossip.Network.Packets.Close())
+		errs = append(errs, closeOnce(n.config.Gossip.Network.Listener), closeOnce(n.config.Gossip.Network.Packets))
 	}
 	if n.applier != nil {
 		n.applier.Close()
@@ -309,6 +319,15 @@ func (n *Node) Close() error {
 	n.work.Wait()
 	n.conns.Wait()
 	return errors.Join(errs...)
+}
+
+// closeOnce closes what a part was handed that did not start, and that the part
+// may have closed already.
+func closeOnce(c io.Closer) error {
+	if err := c.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // Leave takes the node out of the cluster: out of raft, out of the state, and

@@ -2,6 +2,8 @@ package node_test
 
 import (
 	"context"
+	"log/slog"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
 	"github.com/wlmsim/wlmsim/coordinator"
+	"github.com/wlmsim/wlmsim/coordinator/rest"
 	"github.com/wlmsim/wlmsim/sim/node"
 	"github.com/wlmsim/wlmsim/wlm"
 )
@@ -73,6 +76,47 @@ func TestAPutDoesNotWaitForTheDead(t *testing.T) {
 		began := time.Now()
 		require.True(l.t, <-done)
 		require.Less(l.t, time.Since(began), 10*time.Second)
+	})
+}
+
+// A node that is not given all it needs says so at once, closes what it was
+// handed to listen on, and tells of nothing but the cause.
+func TestANodeThatDoesNotStartClosesItsListeners(t *testing.T) {
+	for name, fault := range map[string]struct {
+		change func(*node.Config)
+		want   string
+	}{
+		"a role":   {func(c *node.Config) { c.Roles = []cluster.Role{"cook"} }, `node "m2": role "cook" is unknown: one of cluster_manager, data`},
+		"a name":   {func(c *node.Config) { c.Name = "a/b" }, `start node a/b: gossip: name "a/b" contains`},
+		"a user":   {func(c *node.Config) { c.REST.Users = map[string]rest.User{"alice": {}} }, `user "alice" has no bcrypt hash`},
+		"a timing": {func(c *node.Config) { c.Timings.Heartbeat = 1 }, "start node m2: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var given node.Config
+			inLab(t, "m1", nil, func(l *lab) {
+				l.tune = func(c *node.Config) { fault.change(c); given = *c }
+				_, err := node.Start(l.config("m2"))
+				require.ErrorContains(l.t, err, fault.want)
+				require.NotContains(l.t, err.Error(), net.ErrClosed.Error())
+				for _, listener := range []net.Listener{given.HTTP.Listener, given.Raft.Listener, given.Gossip.Network.Listener} {
+					_, err := listener.Accept()
+					require.ErrorIs(l.t, err, net.ErrClosed)
+				}
+				_, _, err = given.Gossip.Network.Packets.ReadFrom(make([]byte, 1))
+				require.ErrorIs(l.t, err, net.ErrClosed)
+			})
+		})
+	}
+}
+
+// A node that is told to join where nobody is says so once, and tries on.
+func TestANodeThatFindsNoMemberSaysSo(t *testing.T) {
+	warnings := &recorder{}
+	inLab(t, "m1", func(c *node.Config) {
+		c.Seeds, c.Log = []string{"192.0.2.1:9400"}, slog.New(warnings)
+	}, func(l *lab) {
+		time.Sleep(time.Minute)
+		require.Len(l.t, warnings.matching("no member answers yet at the addresses to join; trying on addresses=[192.0.2.1:9400]"), 1)
 	})
 }
 

@@ -97,7 +97,7 @@ func (n *Node) known(err error) error {
 	case err == nil, cluster.KindOf(err) != "":
 		return err
 	case errors.Is(err, replica.ErrOutcomeUnknown):
-		return cluster.Errorf(cluster.OutcomeUnknown, "outcome unknown: %v", err)
+		return cluster.Errorf(cluster.OutcomeUnknown, "%v", err) // it begins with these words
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return cluster.Errorf(cluster.OutcomeUnknown, "outcome unknown: the wait ended: %v", err)
 	case errors.Is(err, replica.ErrClosed):
