@@ -50,7 +50,7 @@ Ctrl-C stops the cluster cleanly; a second one stops it at once.`,
 		Example: `  wlmsim up                                     # three nodes on ports 9200 to 9202
   wlmsim up --nodes 5 --processes --data-dir data
   wlmsim up --profile submitted --allow-holds    # with the flaws of the pull request
-  wlmsim up --scenario scenarios/load/busy.yaml  # a busy cluster to try a client on`,
+  wlmsim up --scenario scenarios/load/a-noisy-neighbour-stays-outside.yaml  # a busy cluster to try a client on`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if format != "text" && format != "json" {
 				return usageError{fmt.Errorf("--format %s: want text or json", format)}
@@ -115,21 +115,29 @@ func runUp(ctx context.Context, s streams, o live.Options, format string, file *
 	fmt.Fprintln(s.err, "starting the nodes")
 	c, err := live.Up(ctx, o)
 	if err != nil {
-		return err
+		return orInterrupted(ctx, err)
 	}
-	err = serveUp(ctx, s, c, o.Node.Security, format, file)
+	err = orInterrupted(ctx, serveUp(ctx, s, c, o.Node, format, file))
 	if closed := c.Close(); err == nil {
 		err = closed
 	}
 	return err
 }
 
-func serveUp(ctx context.Context, s streams, c *live.Cluster, security live.Security, format string, file *scenario.File) error {
-	secure := security.Cert != ""
+// orInterrupted returns what stopped a cluster on its way up: the interrupt,
+// whatever error that led to.
+func orInterrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("interrupted before the cluster was ready: %w", ctx.Err())
+	}
+	return err
+}
+
+func serveUp(ctx context.Context, s streams, c *live.Cluster, o live.NodeOptions, format string, file *scenario.File) error {
 	if file == nil {
 		err := c.CreateIndex(ctx, cluster.CreateIndex{Name: upIndex, UUID: node.NewID(uint64(time.Now().UnixNano())), Shards: upShards, ServiceTime: upServiceTime, CreatedAt: time.Now().UnixMilli()})
 		if err == nil {
-			err = describe(s.out, c, upIndex, format, secure)
+			err = describe(s.out, c, upIndex, format, o)
 		}
 		if err == nil {
 			<-ctx.Done()
@@ -142,10 +150,10 @@ func serveUp(ctx context.Context, s streams, c *live.Cluster, security live.Secu
 		return err
 	}
 	index := slices.Min(slices.Collect(maps.Keys(file.Cluster.Indices)))
-	if err := describe(s.out, c, index, format, secure); err != nil {
+	if err := describe(s.out, c, index, format, o); err != nil {
 		return err
 	}
-	err = offer(ctx, s.err, c, file, groups, security)
+	err = offer(ctx, s.err, c, file, groups, o.Security)
 	fmt.Fprintln(s.err, "stopping")
 	return err
 }
@@ -165,11 +173,21 @@ type upNode struct {
 	live.Addresses
 }
 
-func describe(out io.Writer, c *live.Cluster, index, format string, secure bool) error {
-	curl := "curl"
-	if secure {
-		curl = "curl --cacert CA.pem"
+// curl begins a command that a node answers; where users are known it asks for
+// the password of one of them.
+func curl(o live.NodeOptions) string {
+	command, user := "curl", "alice:any"
+	if o.Security.CA != "" {
+		command += " --cacert '" + o.Security.CA + "'"
 	}
+	if len(o.REST.Users) > 0 {
+		user = slices.Min(slices.Collect(maps.Keys(o.REST.Users)))
+	}
+	return command + " -u '" + strings.ReplaceAll(user, "'", `'\''`) + "'"
+}
+
+func describe(out io.Writer, c *live.Cluster, index, format string, o live.NodeOptions) error {
+	secure := o.Security.Cert != ""
 	u := upCluster{Leader: c.Leader, Index: index}
 	for i, m := range c.Members {
 		at := m.Where()
@@ -190,6 +208,6 @@ func describe(out io.Writer, c *live.Cluster, index, format string, secure bool)
 		t.AppendRow(table.Row{n.Name, n.URL, n.Raft, n.Gossip, fmt.Sprint(n.Roles), leads})
 	}
 	t.Render()
-	_, err := fmt.Fprintf(out, "\n%s -u alice:any '%s/%s/_search?pretty'\n", curl, u.Nodes[0].URL, index)
+	_, err := fmt.Fprintf(out, "\n%s '%s/%s/_search?pretty'\n", curl(o), u.Nodes[0].URL, index)
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wlmsim/wlmsim/coordinator/rest"
+	"github.com/wlmsim/wlmsim/sim/live"
+	"github.com/wlmsim/wlmsim/wlm"
 )
 
 // A cluster comes up, in one process or in one each, tells where it is, serves
@@ -64,6 +69,37 @@ func TestUpDescribesAClusterThatServesAndStops(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, left, "the temporary folder is gone")
 		})
+	}
+}
+
+// An interrupt on the way up ends as one, and leaves nothing behind.
+func TestAnInterruptOnTheWayUpIsOne(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	o := live.Options{Nodes: 2, HTTP: "127.0.0.1:0"}
+	var err error
+	o.Node, err = (&nodeFlags{profile: wlm.ProfileReviewed}).options(io.Discard)
+	require.NoError(t, err)
+	err = runUp(ctx, streams{out: io.Discard, err: io.Discard}, o, "text", nil)
+	require.Equal(t, exitInterrupted, exitCode(err, true), "%v", err)
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// The line to copy asks a node as it wants to be asked.
+func TestTheLineToCopyWorksAsItStands(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		node live.NodeOptions
+		want string
+	}{
+		{"anybody", live.NodeOptions{}, "curl -u 'alice:any'"},
+		{"a user who is known", live.NodeOptions{REST: rest.Config{Users: map[string]rest.User{"carl": {}, "b'ob": {}}}}, `curl -u 'b'\''ob'`},
+		{"TLS", live.NodeOptions{Security: live.Security{CA: "keys/ca.pem"}}, "curl --cacert 'keys/ca.pem' -u 'alice:any'"},
+	} {
+		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, curl(c.node)) })
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/wlmsim/wlmsim/coordinator/rest"
 )
 
-// readUsers reads a file of users: names with a bcrypt hash and roles each.
+// readUsers reads a file of users: names with a bcrypt hash and roles each. All
+// that is wrong with them comes back at once.
 func readUsers(path string) (map[string]rest.User, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -25,6 +26,9 @@ func readUsers(path string) (map[string]rest.User, error) {
 	users := make(map[string]rest.User, len(file))
 	for name, u := range file {
 		users[name] = rest.User{PasswordHash: []byte(u.Hash), Roles: u.Roles}
+	}
+	if err := rest.CheckUsers(users); err != nil {
+		return nil, fmt.Errorf("--users %s: %w", path, err)
 	}
 	return users, nil
 }

@@ -143,25 +143,32 @@ func (c *Config) check() error {
 			faults = append(faults, fmt.Errorf("rest: %s is missing", part.name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Users)) {
-		faults = append(faults, checkUser(name, c.Users[name])...)
+	return errors.Join(append(faults, CheckUsers(c.Users))...)
+}
+
+// CheckUsers reports everything that is wrong with users: names and roles that
+// no request can carry, and hashes that are none.
+func CheckUsers(users map[string]User) error {
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(users)) {
+		faults = append(faults, checkUser(name, users[name])...)
 	}
 	return errors.Join(faults...)
 }
 
 func checkUser(name string, u User) (faults []error) {
 	if name == "" || len(name) > MaxName {
-		faults = append(faults, fmt.Errorf("rest: user %q has a name of %d bytes: 1 to %d", shorten(name), len(name), MaxName))
+		faults = append(faults, fmt.Errorf("user %q has a name of %d bytes: 1 to %d", shorten(name), len(name), MaxName))
 	}
 	if _, err := bcrypt.Cost(u.PasswordHash); err != nil {
-		faults = append(faults, fmt.Errorf("rest: user %q has no bcrypt hash: %w", shorten(name), err))
+		faults = append(faults, fmt.Errorf("user %q has no bcrypt hash: %w", shorten(name), err))
 	}
 	if len(u.Roles) > MaxRoles {
-		faults = append(faults, fmt.Errorf("rest: user %q has %d roles: at most %d", shorten(name), len(u.Roles), MaxRoles))
+		faults = append(faults, fmt.Errorf("user %q has %d roles: at most %d", shorten(name), len(u.Roles), MaxRoles))
 	}
 	for _, role := range u.Roles {
 		if role == "" || len(role) > MaxName {
-			faults = append(faults, fmt.Errorf("rest: user %q has a role with a name of %d bytes: 1 to %d", shorten(name), len(role), MaxName))
+			faults = append(faults, fmt.Errorf("user %q has a role with a name of %d bytes: 1 to %d", shorten(name), len(role), MaxName))
 		}
 	}
 	return faults

@@ -62,6 +62,11 @@ func (o NodeOptions) check() error {
 	if o.DataDir == "" {
 		faults = append(faults, errors.New("a node needs a data folder"))
 	}
+	for _, r := range o.Roles {
+		if r != cluster.Manager && r != cluster.Data {
+			faults = append(faults, fmt.Errorf("role %q is unknown: one of %s, %s", r, cluster.Manager, cluster.Data))
+		}
+	}
 	return optionsError(errors.Join(faults...))
 }
 
