@@ -70,7 +70,7 @@ func (n *Node) manageOnce() error {
 		if i >= 0 {
 			server = &servers[i]
 		}
-		errs = append(errs, n.settle(planMember(m, server, n.replica.State().Node(m.Name)), m))
+		errs = append(errs, n.settle(planMember(n.config.Name, m, server, n.replica.State().Node(m.Name)), m))
 	}
 	return errors.Join(errs...)
 }
@@ -87,12 +87,14 @@ const (
 	memberPromote             // it may vote, once it has caught up
 )
 
-// planMember decides what comes next for a member that gossip sees alive.
-func planMember(m gossip.Member, server *replica.Server, known *cluster.Node) memberStep {
+// planMember decides what comes next for a member that gossip sees alive. A
+// leader that lost its disk was elected since, so it has caught up; to remove
+// itself would leave the cluster without one.
+func planMember(leader string, m gossip.Member, server *replica.Server, known *cluster.Node) memberStep {
 	switch {
 	case leaving(m):
 		return memberFine
-	case server != nil && known != nil && known.ID != m.ID && server.Voter:
+	case server != nil && known != nil && known.ID != m.ID && server.Voter && m.Name != leader:
 		return memberRemove
 	case server == nil:
 		return memberAdd
