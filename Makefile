@@ -30,7 +30,7 @@ race: ## runs all tests under the race detector
 
 vet:
 	$(GO) vet ./...
-	test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
 
 lint:
 	$(GO) run $(STATICCHECK) ./...
