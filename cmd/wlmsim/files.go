@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/wlmsim/wlmsim/sim/scenario"
@@ -19,29 +18,19 @@ type scenarioFile struct {
 	parsed *scenario.File
 }
 
-// readScenarios reads all files that can be run. The faults of all files are
-// written at once, and nothing is returned if there are any.
-func readScenarios(s streams, paths, set []string) ([]scenarioFile, error) {
+// readScenarios reads all files: those that are run, and those that only
+// explore. The faults of all files are written at once, and nothing is returned
+// if there are any.
+func readScenarios(s streams, paths, set []string) (runnable, exploring []scenarioFile, err error) {
 	files, err := readFiles(s, paths, set)
-	if err != nil {
-		return nil, err
-	}
-	var faults []error
-	runnable := slices.DeleteFunc(files, func(f scenarioFile) bool {
-		if !onlyExplores(f.parsed) {
-			return false
-		}
-		if f.named {
-			faults = append(faults, fmt.Errorf("%s has an explore: block and neither steps nor load; run does not explore", f.path))
+	for _, f := range files {
+		if onlyExplores(f.parsed) {
+			exploring = append(exploring, f)
 		} else {
-			fmt.Fprintf(s.err, "%s: left out: it has an explore: block and neither steps nor load\n", f.path)
+			runnable = append(runnable, f)
 		}
-		return true
-	})
-	if len(faults) > 0 {
-		return nil, usageError{errors.Join(faults...)}
 	}
-	return runnable, nil
+	return runnable, exploring, err
 }
 
 func onlyExplores(f *scenario.File) bool {

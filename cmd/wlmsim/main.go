@@ -69,7 +69,7 @@ or could not run, 130 interrupted.`,
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return fromEnvironment(c.Flags(), os.LookupEnv) },
 	}
-	root.AddCommand(newRun(s), newMerge(s), newValidate(s), newSchema(s), newSteps(s), newInit(s), newUp(s), newNode(s),
+	root.AddCommand(newRun(s), newExplore(s), newMerge(s), newValidate(s), newSchema(s), newSteps(s), newInit(s), newUp(s), newNode(s),
 		newOverlay(s), newVersion(s), newWorker(s))
 	for _, c := range root.Commands() {
 		if c.Args == nil {

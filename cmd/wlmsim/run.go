@@ -44,7 +44,8 @@ func newRun(s streams) *cobra.Command {
 		Short: "Run scenario files in virtual time and judge what happened",
 		Long: `Run scenario files: each builds the cluster that it describes out of the real
 nodes inside a bubble of virtual time, drives its steps, load and faults, and is
-judged. A folder means every .yaml file under it.
+judged. A folder means every .yaml file under it. A file with an explore: block
+and neither steps nor load is explored, as by wlmsim explore, whatever the seeds.
 
 Results go to standard output, a line a run; one that did not hold shows what
 broke, where the file says so, and the command that repeats it. Each run happens
@@ -85,7 +86,7 @@ func runScenarios(ctx context.Context, s streams, f *runFlags, seed *uint64, pat
 	if err != nil {
 		return usageError{err}
 	}
-	files, err := readScenarios(s, paths, f.set)
+	files, exploring, err := readScenarios(s, paths, f.set)
 	if err != nil {
 		return err
 	}
@@ -103,11 +104,16 @@ func runScenarios(ctx context.Context, s streams, f *runFlags, seed *uint64, pat
 		StopAtFirst: f.stopAtFirst, Done: progress.done,
 	}, tasks)
 	progress.end()
+	if ended == nil {
+		var explored []world.Result
+		explored, ended = asRuns(ctx, f, exploring)
+		results = append(results, explored...)
+	}
 	if err := report.Write(s.out, f.format, results, sourceOf); err != nil {
 		return err
 	}
 	if ended != nil {
-		return fmt.Errorf("%d of %d runs were finished: %w", len(results), len(tasks), ended)
+		return fmt.Errorf("%d of %d runs were finished: %w", len(results), len(tasks)+len(exploring)*max(1, len(f.profiles)), ended)
 	}
 	return verdictOf(results)
 }

@@ -1,9 +1,6 @@
 package explore
 
-import (
-	"fmt"
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // walk chooses each turn at random, every lane that can go alike.
 type walk struct{ draw *rand.Rand }
@@ -76,7 +73,7 @@ func (r *replay) choose(turn int, enabled uint64, _ []step, last int) (int, erro
 	}
 	next := r.lanes[turn]
 	if enabled&(1<<next) == 0 {
-		return noLane, fmt.Errorf("schedule: lane %s cannot take turn %d: it has ended, or waits for another", r.names(next), turn+1)
+		return noLane, misfit("schedule: lane %s cannot take turn %d: it has ended, or waits for another", r.names(next), turn+1)
 	}
 	return next, nil
 }

@@ -48,6 +48,14 @@ const (
 	MaxOutcomes = 10_000
 )
 
+// ErrUsage is in the chain of an error that says that a file or a schedule does
+// not fit what can be explored.
+var ErrUsage = errors.New("cannot be explored")
+
+func misfit(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrUsage}, args...)...)
+}
+
 // Options say how to explore. The zero value executes every order, but for
 // those that cannot differ.
 type Options struct {
@@ -149,11 +157,11 @@ func prepare(f *scenario.File, o Options) (*world, error) {
 	e := f.Explore
 	switch {
 	case e == nil:
-		return nil, errors.New("the file has no explore: block")
+		return nil, misfit("the file has no explore: block")
 	case e.Node == "":
-		return nil, errors.New("explore: names no node, and only the interleavings of one node can be explored: give explore.node")
+		return nil, misfit("explore: names no node, and only one node is explored: give explore.node")
 	case len(e.Actors) >= maxLanes:
-		return nil, fmt.Errorf("explore: %d actors: at most %d", len(e.Actors), maxLanes-1)
+		return nil, misfit("explore: %d actors: at most %d", len(e.Actors), maxLanes-1)
 	}
 	w := &world{
 		file: f, names: &names{seed: f.Seed, ids: map[string]string{}}, lanes: map[string]int{}, deleted: map[string]bool{},
@@ -249,18 +257,20 @@ func (w *world) cast(turns int) error {
 		answer := w.explain(w.write(a))
 		r.answer(w, answer)
 	}
-	w.base, w.based = w.head, w.execution
+	w.base = w.head
+	w.execution.holds = w.based.holds
+	w.based = w.execution
 	var lanes []string
 	for i, one := range e.Actors {
 		if one.Name == applierLane {
-			return fmt.Errorf("explore: actor %s: that is the name of the lane of the node's applier", applierLane)
+			return misfit("actor %s: that is the name of the lane of the node's applier", applierLane)
 		}
 		lanes = append(lanes, one.Name)
 		a := &actor{w: w, index: i}
 		for k := range one.Value {
 			x := &one.Value[k]
 			if x.Search != nil && x.Search.Hold && k < len(one.Value)-1 {
-				return fmt.Errorf("explore: actor %s: a search with hold: true keeps its permit to the end, so it is the last action of its actor", one.Name)
+				return misfit("actor %s: a search with hold: true keeps its permit to the end, so it is the last action of its actor", one.Name)
 			}
 			r := w.request(x, fmt.Sprintf("%s.%d", one.Name, k))
 			if x.Search != nil {
@@ -314,6 +324,9 @@ func (w *world) request(a *scenario.Action, name string) request {
 	r.search = coordinator.Request{ID: s.ID, Index: s.Index, Size: s.Size, Timeout: time.Duration(s.Timeout), AllowPartial: s.AllowPartial}
 	if s.ID == "" {
 		r.search.ID = name
+	}
+	if s.Hold {
+		w.based.holds = append(w.based.holds, held{search: r.search.ID})
 	}
 	roles := w.file.Users[s.User].Roles
 	r.ctx, r.key = context.Background(), history.PrincipalKey(s.User, roles)
@@ -448,7 +461,7 @@ func (w *world) indices(s Schedule) ([]int, error) {
 			for _, l := range w.control.lanes {
 				known = append(known, l.name)
 			}
-			return nil, fmt.Errorf("schedule: turn %d is of lane %q, which is unknown: one of %v", i+1, name, known)
+			return nil, misfit("schedule: turn %d is of lane %q, which is unknown: one of %v", i+1, name, known)
 		}
 		lanes = append(lanes, lane)
 	}

@@ -67,7 +67,7 @@ type execution struct {
 	loose      []history.Event
 	events     []laneEvent
 	checks     *check.Set
-	holds      []*held
+	holds      []held
 	leave      map[string]context.CancelFunc // by id of search
 }
 
@@ -154,6 +154,7 @@ func (w *world) laneOf(e *probe.Event) int {
 // begin implements [subject].
 func (w *world) begin() {
 	w.execution = w.based.copied()
+	w.turn = 0
 	for _, a := range w.actors {
 		a.events, a.done = a.events[:0], false
 	}
@@ -182,6 +183,10 @@ func (x *execution) copied() execution {
 	c.operations = append([]check.Operation{}, x.operations...)
 	c.explained = append([]byte{}, x.explained...)
 	c.leave = map[string]context.CancelFunc{}
+	c.holds = make([]held, len(x.holds))
+	for i, h := range x.holds {
+		c.holds[i] = held{search: h.search, open: make(chan struct{})}
+	}
 	return c
 }
 
@@ -221,7 +226,9 @@ func (w *world) settled() {
 		w.event(noLane, e)
 	}
 	w.loose = w.loose[:0]
-	w.turn++
+	if !w.control.free {
+		w.turn++
+	}
 }
 
 // event takes an event into the history. Its time is the number of the turn,
@@ -256,8 +263,8 @@ func (w *world) end(judged bool) {
 
 // letHeld lets the first search go that is still held.
 func (w *world) letHeld() bool {
-	for _, h := range w.holds {
-		if !h.opened {
+	for i := range w.holds {
+		if h := &w.holds[i]; !h.opened {
 			h.opened = true
 			close(h.open)
 			w.control.settle()
@@ -279,7 +286,8 @@ func (p peers) Search(ctx context.Context, node string, r *wire.SearchRequest) (
 			w.sighted = fmt.Sprintf("from %s to %s in search %s", w.file.Explore.Node, node, r.Search)
 		}
 	}
-	for _, h := range w.holds {
+	for i := range w.holds {
+		h := &w.holds[i]
 		if h.search != r.Search || h.opened {
 			continue
 		}
