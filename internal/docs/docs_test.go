@@ -16,8 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// named finds the tests that a page names.
-var named = regexp.MustCompile(`\bTest[A-Z]\w*`)
+// named finds the tests and benchmarks that a page names.
+var named = regexp.MustCompile(`\b(?:Test|Benchmark)[A-Z]\w*`)
+
+// shipped finds the scenarios that a page names.
+var shipped = regexp.MustCompile(`\bscenarios/[\w/.-]*\.yaml\b`)
 
 // missing returns the tests that a page names and that no package has.
 func missing(page string, tests map[string]bool) []string {
@@ -25,6 +28,17 @@ func missing(page string, tests map[string]bool) []string {
 	for _, name := range named.FindAllString(page, -1) {
 		if !tests[name] && !slices.Contains(none, name) {
 			none = append(none, name)
+		}
+	}
+	return none
+}
+
+// absent returns the scenarios that a page names and that are not below root.
+func absent(page, root string) []string {
+	var none []string
+	for _, path := range shipped.FindAllString(page, -1) {
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path))); err != nil && !slices.Contains(none, path) {
+			none = append(none, path)
 		}
 	}
 	return none
@@ -57,7 +71,7 @@ func testsBelow(t *testing.T, root string) map[string]bool {
 	return tests
 }
 
-func TestThePagesNameTestsThatAreThere(t *testing.T) {
+func TestThePagesNameTestsAndScenariosThatAreThere(t *testing.T) {
 	tests := testsBelow(t, "../..")
 	pages, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
@@ -66,10 +80,17 @@ func TestThePagesNameTestsThatAreThere(t *testing.T) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		require.Empty(t, missing(string(text), tests), page)
+		require.Empty(t, absent(string(text), "../.."), page)
 	}
 }
 
 func TestAPageThatNamesAnotherTestIsCaught(t *testing.T) {
 	tests := testsBelow(t, ".")
-	require.Equal(t, []string{"TestThatNobodyWrote"}, missing("`x` TestThePagesNameTestsThatAreThere, TestThatNobodyWrote; TestThatNobodyWrote", tests))
+	require.Equal(t, []string{"TestThatNobodyWrote", "BenchmarkOfNothing"},
+		missing("`x` TestThePagesNameTestsAndScenariosThatAreThere, TestThatNobodyWrote; TestThatNobodyWrote, BenchmarkOfNothing", tests))
+}
+
+func TestAPageThatNamesAnotherScenarioIsCaught(t *testing.T) {
+	require.Equal(t, []string{"scenarios/lag/none.yaml"},
+		absent("`scenarios/lag/none.yaml`, `scenarios/lag/a-stale-node-keeps-the-old-limit.yaml`; `scenarios/lag/none.yaml`", "../.."))
 }
