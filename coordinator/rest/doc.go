@@ -42,6 +42,11 @@
 //     0 if absent.
 //   - Numbers and booleans in place of text, and text in place of numbers, are
 //     refused except in settings.
+//   - A simulated search uses no processor, memory or buckets. So the cluster's
+//     thresholds, duress streak and enforcement interval, and of a group's
+//     settings all but search.default_search_timeout and
+//     override_request_values, are checked, stored and shown, and have no
+//     effect; neither have a group's resource limits.
 //   - The rules are read from the state that is published on the node.
 //   - "ext": {"wlmsim": {"service_time": "500ms"}} sets what a search costs each
 //     shard; the answer's header [HeaderPermit] says whether it held a permit.
