@@ -2,6 +2,7 @@ package explore_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -84,4 +85,36 @@ func TestThePlantedFlawOfTheLagRaceIsFound(t *testing.T) {
 	require.Len(t, again.Outcomes, 1)
 	require.True(t, again.Outcomes[0].Forbidden)
 	require.Equal(t, r.Checks[i].Schedule, again.Outcomes[0].Schedule)
+}
+
+// flaws are the planted flaws by the file that must find each.
+var flaws = map[string][]string{
+	"the-registration-lag":                   {"switches.missing_counters=default_group"},
+	"a-count-during-a-change-of-the-map":     {"switches.counters=plain", "switches.count_failure=swallows_rejection"},
+	"exact-permits-refuse-nobody-needlessly": {"switches.acquire=rollback"},
+	"names-with-a-comma-stay-apart":          {"switches.principal_join=comma"},
+}
+
+// Each file of the folder holds, completely: either all orders keep the
+// promises, or the file plants a flaw and says what it breaks.
+func TestTheFilesHoldInEveryOrder(t *testing.T) {
+	paths, err := filepath.Glob("../../scenarios/explore/*.yaml")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(paths), 15)
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			r := run(t, read(t, path), explore.Options{})
+			require.Empty(t, complaints(r))
+			require.Equal(t, check.Held, r.Verdict)
+			require.True(t, r.Complete)
+			if flaw := flaws[name]; flaw != nil {
+				planted := run(t, read(t, path, flaw...), explore.Options{})
+				require.Equal(t, check.Broken, planted.Verdict)
+			}
+		})
+	}
+	for name := range flaws {
+		require.Contains(t, paths, "../../scenarios/explore/"+name+".yaml")
+	}
 }

@@ -83,8 +83,8 @@ func (p *toy) end(judged bool) {
 	p.outcome = fmt.Sprint(p.cells, p.taken, p.seen)
 }
 
-func (p *toy) run(i int) {
-	for range p.starts[i] {
+func (p *toy) run(i int, start <-chan struct{}) {
+	for range start {
 		for _, o := range p.actors[i] {
 			p.control.lanes[i].park(o.step())
 			p.do(i, o)
@@ -124,8 +124,9 @@ func exploreToy(t require.TestingT, actors [][]operation, d *dfs) (outcomes []st
 		p.ended = make(chan struct{}, len(actors))
 		for i, l := range p.control.lanes {
 			l.gate = make(chan struct{}, 1)
-			p.starts = append(p.starts, make(chan struct{}, 1))
-			go p.run(i)
+			start := make(chan struct{}, 1)
+			p.starts = append(p.starts, start)
+			go p.run(i, start)
 		}
 		var turns []uint8
 		for more := true; more; more = d.next() {

@@ -47,6 +47,13 @@ func independent(a step, la int, b step, lb int) bool {
 		meets(a.touches, b.touches, touch(probe.ReadBucket), touch(probe.WriteBucket)):
 		return false
 	}
-	return a.group != b.group && a.group != "" && b.group != "" ||
+	return a.group != b.group && a.group != "" && b.group != "" || counts(a.touches) && counts(b.touches) ||
 		!meets(a.touches, b.touches, touch(probe.ReadCounters), touch(probe.WriteCounters))
+}
+
+// counts says whether a turn finds counters in the map and adds to them. Two
+// that do may change places: neither sees what the other added.
+func counts(t touch) bool {
+	const mask = touch(probe.ReadMap | probe.WriteMap | probe.ReadCounters | probe.WriteCounters)
+	return t&mask == touch(probe.ReadMap|probe.WriteCounters)
 }

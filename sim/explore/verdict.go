@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/wlmsim/wlmsim/sim/check"
@@ -39,6 +40,9 @@ func (t *table) result(o Options) *Result {
 	return r
 }
 
+// instant finds the times of events, which are the numbers of turns here.
+var instant = regexp.MustCompile(`at (\d+)ns`)
+
 func (r *Result) worsen(v check.Verdict) {
 	if v == check.Broken || r.Verdict == check.Held {
 		r.Verdict = v
@@ -57,6 +61,7 @@ func (t *table) promises() []Check {
 		c := Check{Result: check.Result{Name: string(m.Promise), Verdict: check.Held}}
 		if b := t.breaches[c.Name]; b != nil {
 			c.Result, c.Schedule = b.Result, t.schedule(b.turns)
+			c.Message = instant.ReplaceAllString(c.Message, "in turn $1")
 		}
 		switch {
 		case !must[c.Name]:
