@@ -254,10 +254,7 @@ func (c *checker) faultsOf(at string, a *Action) {
 	case a.Partition != nil:
 		c.sides(at+".sides", a.Partition.Sides)
 	case a.Link != nil:
-		c.sides(at+".sides", a.Link.Sides)
-		if a.Link.Network == (Network{}) {
-			c.at(at, "the links stay as they are: give latency, loss, duplicate or reorder")
-		}
+		c.link(at, a.Link)
 	case a.Crash != nil:
 		c.node(at+".node", a.Crash.Node, Leader, All)
 	case a.Leave != nil:
@@ -279,6 +276,23 @@ func (c *checker) faultsOf(at string, a *Action) {
 		if a.FailCounts.Group != "" {
 			c.group(at+".group", a.FailCounts.Group, c.groups)
 		}
+	}
+}
+
+// link refuses a share of 0: what a link does not give, it has from the cluster.
+func (c *checker) link(at string, l *Link) {
+	c.sides(at+".sides", l.Sides)
+	for _, share := range []struct {
+		key   string
+		value float64
+	}{{"loss", l.Loss}, {"duplicate", l.Duplicate}, {"reorder", l.Reorder}} {
+		if _, given := c.places[at+"."+share.key]; given && share.value == 0 {
+			c.at(at+"."+share.key, "%s 0 changes nothing: a link is made worse than the cluster's network, not better", share.key)
+			return
+		}
+	}
+	if l.Network == (Network{}) {
+		c.at(at, "the links stay as they are: give latency, loss, duplicate or reorder")
 	}
 }
 

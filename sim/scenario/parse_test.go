@@ -144,6 +144,7 @@ func TestFaults(t *testing.T) {
 		{"nobody on a side", "steps: [{at: 1s, partition: {sides: [[m1], []]}}]", `1:44: item 2 of sides is empty`},
 		{"word for a side", "steps: [{at: 1s, partition: {sides: [[m1], others]}}]", `1:44: unknown item 2 of sides "others": one of rest`},
 		{"links that stay", "steps: [{at: 1s, link: {sides: [[m1], rest]}}]", `1:24: the links stay as they are: give latency, loss, duplicate or reorder`},
+		{"share of nothing", "steps: [{at: 1s, link: {sides: [[m1], rest], latency: 1s, loss: 0}}]", `1:65: loss 0 changes nothing: a link is made worse than the cluster's network, not better`},
 		{"share over 1", "steps: [{at: 1s, link: {sides: [[m1], rest], loss: 1.5}}]", `1:52: loss 1.5 is out of bounds: 0 to 1`},
 		{"disk", "steps: [{at: 1s, disk: {node: m1, fault: slow}}]", `1:24: a slow disk lacks "by"`},
 		{"delay of a full disk", "steps: [{at: 1s, disk: {node: m1, fault: full, by: 1s}}]", `1:52: by belongs to a slow disk`},
