@@ -233,10 +233,9 @@ func (w *world) furnish() error {
 
 // found makes a group of the file, which may have one whatever the mode.
 func (w *world) found(g *scenario.Group) error {
-	var op writing
-	op.Node = w.file.Explore.Node
-	err := w.createAnyway(g, &op)
-	w.conclude(&op, err)
+	op := w.begun(nil)
+	err := w.createAnyway(g, op)
+	w.conclude(op, err)
 	return err
 }
 
@@ -253,9 +252,10 @@ func (w *world) cast(turns int) error {
 			w.before = append(w.before, w.request(a, fmt.Sprintf("before.%d", i)))
 			continue
 		}
-		r := request{action: a}
-		answer := w.explain(w.write(a))
-		r.answer(w, answer)
+		r, op := request{action: a}, w.begun(a)
+		err := w.write(a, op)
+		w.conclude(op, err)
+		r.answer(w, w.explain(err))
 	}
 	w.base = w.head
 	w.execution.holds = w.based.holds

@@ -139,7 +139,13 @@ func (r *request) runOther(w *world, a *actor) {
 		answer := scenario.StatsAnswer{Answer: w.explain(err), Stats: stats}
 		full, plain = answer, answer.Answer
 	default:
-		plain = w.explain(w.write(x))
+		op := w.begun(x)
+		err := w.write(x, op)
+		if a != nil && w.control.free {
+			return // the execution was cut short meanwhile, and others may end at the same time
+		}
+		w.conclude(op, err)
+		plain = w.explain(err)
 		full = plain
 	}
 	r.note(w, a, history.Event{Kind: history.WriteEnd, Status: plain.Status, Detail: r.text})
@@ -181,39 +187,37 @@ func (w *world) statsOf(group string) (scenario.Stats, error) {
 
 // write carries out a request that changes the state: it proposes what the
 // node's HTTP API would, by the state that the node has published, and waits
-// until the node has applied it.
-func (w *world) write(x *scenario.Action) error {
-	op := writing{Operation: check.Operation{Node: w.file.Explore.Node, Call: time.Duration(w.turn)}, action: x}
+// until the node has applied it. What it did is in op.
+func (w *world) write(x *scenario.Action, op *writing) error {
 	var err error
 	switch {
 	case x.PutGroup != nil:
-		err = w.putGroup(&x.PutGroup.Group, &op)
+		err = w.putGroup(&x.PutGroup.Group, op)
 	case x.DeleteGroup != nil:
 		err = w.managed("delete")
 		if err == nil {
-			err = w.propose(&cluster.DeleteGroup{Name: x.DeleteGroup.Name}, &op)
+			err = w.propose(&cluster.DeleteGroup{Name: x.DeleteGroup.Name}, op)
 		}
 	case x.PutSettings != nil:
 		change := x.PutSettings.Change()
 		if err = change.Validate(true); err == nil {
-			err = w.propose(&cluster.PutSettings{SettingsChange: change}, &op)
+			err = w.propose(&cluster.PutSettings{SettingsChange: change}, op)
 		}
 	case x.PutRule != nil:
-		err = w.putRule(&x.PutRule.Rule, &op)
+		err = w.putRule(&x.PutRule.Rule, op)
 	case x.DeleteRule != nil:
-		err = w.propose(&cluster.DeleteRule{ID: w.rules[x.DeleteRule.Name]}, &op)
+		err = w.propose(&cluster.DeleteRule{ID: w.rules[x.DeleteRule.Name]}, op)
 	case x.CreateIndex != nil:
 		i := x.CreateIndex
 		err = w.propose(&cluster.CreateIndex{
 			Name: i.Name, UUID: w.names.id("index", i.Name, int(w.head.Version())), Shards: i.Shards, ServiceTime: i.ServiceTime.Cluster(),
-		}, &op)
+		}, op)
 	case x.DeleteIndex != nil:
-		err = w.propose(&cluster.DeleteIndex{Name: x.DeleteIndex.Name}, &op)
+		err = w.propose(&cluster.DeleteIndex{Name: x.DeleteIndex.Name}, op)
 	}
 	if err == nil && w.applier != nil {
 		err = w.applier.Wait(context.Background(), op.version)
 	}
-	w.conclude(&op, err)
 	return err
 }
 
@@ -222,6 +226,11 @@ type writing struct {
 	check.Operation
 	action  *scenario.Action
 	version uint64 // 0: none yet
+}
+
+// begun returns a write that begins now.
+func (w *world) begun(x *scenario.Action) *writing {
+	return &writing{Operation: check.Operation{Node: w.file.Explore.Node, Call: time.Duration(w.turn)}, action: x}
 }
 
 // conclude notes an operation, if it is on a group, and its outcome.
