@@ -65,8 +65,9 @@ func TestKilledProcessesLoseNoAcknowledgedWriteAndNoPermit(t *testing.T) {
 
 	for _, w := range writers {
 		w.judge(t, c)
-		t.Logf("%s: %d acknowledged, %d of unknown outcome, %d refused", w.group, w.acknowledged, w.outcomeless, w.refused)
+		t.Logf("%s: %d acknowledged, %d of unknown outcome, %d refused, %d times read", w.group, w.acknowledged, w.outcomeless, w.refused, w.seen)
 		require.Positive(t, w.acknowledged)
+		require.Positive(t, w.seen)
 	}
 	for i, n := range searches {
 		require.Positive(t, n, "searcher %d", i)
@@ -247,8 +248,9 @@ type writer struct {
 	group        string
 	next         int
 	last         int   // highest limit that was acknowledged
-	unknown      []int // limits after it whose outcome nobody knows
+	unknown      []int // limits whose outcome nobody knows: a late one may still come
 	acknowledged int
+	seen         int // how often the limit was read between two updates
 	outcomeless  int // how often nobody could say what came of an update
 	refused      int
 }
@@ -266,7 +268,45 @@ func (w *writer) run(ctx context.Context, t *testing.T) {
 	for ctx.Err() == nil {
 		w.write(t)
 		w.next++
+		w.look(t)
 	}
+}
+
+// look reads the limit from the leader, before the next update covers up what
+// became of the last one.
+func (w *writer) look(t *testing.T) {
+	status, body, err := w.c.call(t.Context(), w.c.anyURL(), http.MethodGet, "/_wlm/workload_group/"+w.group, "", "")
+	switch {
+	case err != nil || status == http.StatusServiceUnavailable: // the node died, or knows no leader
+	case status != http.StatusOK:
+		t.Errorf("%s: a read was answered %d %s", w.group, status, body)
+	default:
+		w.seen++
+		if limit, err := limitIn(body); err != nil || !slices.Contains(w.possible(), limit) {
+			t.Errorf("%s: limit %d was read (%v): acknowledged %d, unknown %v", w.group, limit, err, w.last, w.unknown)
+		}
+	}
+}
+
+// possible are the limits that the group may have.
+func (w *writer) possible() []int { return append([]int{w.last}, w.unknown...) }
+
+// limitIn returns the limit of the one group in an answer.
+func limitIn(body []byte) (int, error) {
+	var got struct {
+		Groups []struct {
+			Throttling struct {
+				NodeLimit int `json:"node_limit"`
+			} `json:"throttling"`
+		} `json:"workload_groups"`
+	}
+	if err := json.Unmarshal(body, &got); err != nil {
+		return 0, err
+	}
+	if len(got.Groups) != 1 {
+		return 0, fmt.Errorf("%d groups in %s", len(got.Groups), body)
+	}
+	return got.Groups[0].Throttling.NodeLimit, nil
 }
 
 // write tries one update. A status that promises that nothing was done must
@@ -277,7 +317,7 @@ func (w *writer) write(t *testing.T) {
 	switch {
 	case err == nil && status == http.StatusOK:
 		w.acknowledged++
-		w.last, w.unknown = w.next, nil
+		w.last = w.next
 	case err != nil, bytes.Contains(text, []byte("outcome unknown")):
 		w.unknown = append(w.unknown, w.next)
 		w.outcomeless++
@@ -288,29 +328,21 @@ func (w *writer) write(t *testing.T) {
 	}
 }
 
-// judge looks on every node for the last acknowledged limit, or a later one of
-// unknown outcome.
+// judge looks on every node for the last acknowledged limit, or one of unknown
+// outcome.
 func (w *writer) judge(t *testing.T, c *processes) {
-	want := append([]int{w.last}, w.unknown...)
 	var seen []int
 	for _, p := range c.all() {
 		for deadline := time.Now().Add(roundPatience); c.stateOf(t, p).Version < c.newest(t); {
 			require.True(t, time.Now().Before(deadline), "node %s does not catch up", p.Name())
 		}
-		var got struct {
-			Groups []struct {
-				Throttling struct {
-					NodeLimit int `json:"node_limit"`
-				} `json:"throttling"`
-			} `json:"workload_groups"`
-		}
 		status, body, err := c.call(t.Context(), "http://"+p.Where().HTTP, http.MethodGet, "/_wlm/workload_group/"+w.group+"?local=true", "", "")
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, status, "%s", body)
-		require.NoError(t, json.Unmarshal(body, &got))
-		require.Len(t, got.Groups, 1)
-		require.Contains(t, want, got.Groups[0].Throttling.NodeLimit, "%s on node %s: acknowledged %d, unknown %v", w.group, p.Name(), w.last, w.unknown)
-		seen = append(seen, got.Groups[0].Throttling.NodeLimit)
+		limit, err := limitIn(body)
+		require.NoError(t, err)
+		require.Contains(t, w.possible(), limit, "%s on node %s: acknowledged %d, unknown %v", w.group, p.Name(), w.last, w.unknown)
+		seen = append(seen, limit)
 	}
 	require.Len(t, slices.Compact(seen), 1, "%s differs between the nodes", w.group)
 }
