@@ -1,9 +1,11 @@
 package world_test
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -79,4 +81,50 @@ load:
   - {name: l, user: u, via: all, arrive: {poisson: 100/s}, for: 1m}
 `)
 	b.ReportMetric(r.VirtualSeconds*float64(b.N)/wall, "times")
+}
+
+// BenchmarkShards tells how many whole searches a wall second are left when
+// each has more shards, on 4 data nodes, and how many shards that is.
+func BenchmarkShards(b *testing.B) {
+	for _, shards := range []int{1, 4, 16, 64} {
+		b.Run(fmt.Sprint(shards), func(b *testing.B) {
+			wall, r := measured(b, fmt.Sprintf(`
+cluster: {managers: 3, data: 4, workers: 10000, indices: {logs: {shards: %d, service_time: 20ms}}}
+load:
+  - {name: l, user: u, via: all, arrive: {poisson: 4000/s}, for: 2s}
+`, shards))
+			done := float64(r.Loads["l"].Completed)
+			require.Greater(b, done, 7_000.0)
+			b.ReportMetric(done*float64(b.N)/wall, "searches/s")
+			b.ReportMetric(done*float64(b.N*shards)/wall, "shards/s")
+		})
+	}
+}
+
+// BenchmarkMemory tells what a cluster has on the heap after a minute with
+// a few searches. Budget: 512 MiB for a hundred nodes.
+func BenchmarkMemory(b *testing.B) {
+	for _, data := range []int{1, 10, 97} {
+		b.Run(fmt.Sprintf("3and%d", data), func(b *testing.B) {
+			f, err := scenario.Parse("bench.yaml", fmt.Appendf(nil, `version: 1
+name: a benchmark
+cluster: {managers: 3, data: %d}
+load:
+  - {name: l, user: u, via: all, arrive: {constant: 10/s}, for: 1m}
+`, data))
+			require.NoError(b, err)
+			var m runtime.MemStats
+			for b.Loop() {
+				_, err := world.Drive(f, world.Options{Bare: true}, func(c *world.Cluster) {
+					time.Sleep(time.Minute - c.Now())
+					runtime.GC()
+					runtime.ReadMemStats(&m)
+				})
+				require.NoError(b, err)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(m.HeapAlloc)/(1<<20), "heap-MiB")
+			b.ReportMetric(float64(m.Sys)/(1<<20), "process-MiB")
+		})
+	}
 }
