@@ -242,7 +242,7 @@ func (w *world) putRule(n *node.Node, r *scenario.Rule) error {
 // getGroups reads the groups, as the leader or as the node itself has them.
 func (w *world) getGroups(g *scenario.GetGroups, l *life) any {
 	if err := caughtUp(l.node); err != nil {
-		return explain(err)
+		return &scenario.GroupsAnswer{Answer: explain(err)}
 	}
 	groups, err := l.node.State().Groups(), error(nil)
 	if !g.Local {

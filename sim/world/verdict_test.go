@@ -94,9 +94,10 @@ func TestAClusterWithoutADiskDoesNotSettleAndStillEnds(t *testing.T) {
 cluster: {data: 1}
 steps:
   - {at: 1s, crash: {node: all, disk: lost, restart_after: 1s}}
-  - {at: 5s, put_group: {id: put, name: a, resiliency_mode: soft, resource_limits: {memory: 0.1}, via: d1}}
+  - {at: 5s, get_groups: {id: read, via: d1}}
+  - {at: 5s, search: {id: one, via: d1}}
 expect:
-  - put.status == 503 and put.error.type == "cluster_manager_not_discovered_exception"
+  - read.status == 503 and one.status == 503
 `)
 	require.Equal(t, check.Held, r.Checks[len(r.Checks)-1].Verdict)
 	require.Equal(t, check.Broken, found(t, r, "settles").Verdict)
