@@ -43,6 +43,5 @@ expect:
   - two.status == 429
   - stats("d2", "DEFAULT_WORKLOAD_GROUP").total_throttled == 0
 `)
-	t.Logf("%+v", r)
-	require.Equal(t, check.Held, r.Verdict)
+	require.Equal(t, check.Held, r.Verdict, "%+v", r.Checks)
 }
