@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +28,7 @@ type exploreFlags struct {
 	profiles    []string
 	set         []string
 	format      string
+	shrink      string
 }
 
 func newExplore(s streams) *cobra.Command {
@@ -66,6 +70,7 @@ applies. The strategies pct and random draw schedules from the file's seed.`,
 	flags.StringSliceVar(&f.profiles, "profile", nil, "profiles to run under, in place of the file's: "+strings.Join(wlm.Profiles(), ", "))
 	flags.StringArrayVar(&f.set, "set", nil, "PATH=VALUE: change a value of the files, such as switches.acquire=rollback (repeatable)")
 	flags.StringVar(&f.format, "format", explore.Formats()[0], strings.Join(explore.Formats(), ", "))
+	flags.StringVar(&f.shrink, "shrink", "", "folder that gets the smallest failing form of each file that broke, with its schedule")
 	return c
 }
 
@@ -156,6 +161,8 @@ func asRuns(ctx context.Context, f *runFlags, files []scenarioFile) ([]world.Res
 func exploreFiles(ctx context.Context, s streams, f *exploreFlags, o explore.Options, files []scenarioFile) error {
 	// One lane goes at a time: a second processor only makes each wake-up dearer.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	// Executions leave little behind and much garbage.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var results []*explore.Result
 	var ended error
 	for _, file := range files {
@@ -174,6 +181,9 @@ func exploreFiles(ctx context.Context, s streams, f *exploreFlags, o explore.Opt
 				continue
 			}
 			results = append(results, r)
+			if f.shrink != "" && r.Verdict == check.Broken {
+				ended = shrink(s, f.shrink, file, o)
+			}
 		}
 	}
 	if err := explore.Write(s.out, f.format, results, sourceOf); err != nil {
@@ -189,4 +199,23 @@ func exploreFiles(ctx context.Context, s streams, f *exploreFlags, o explore.Opt
 		return verdictError{v, explore.Summary(results)}
 	}
 	return nil
+}
+
+// shrink writes the smallest failing form of a file into a folder.
+func shrink(s streams, folder string, file scenarioFile, o explore.Options) error {
+	small, err := explore.Shrink(file.parsed, o)
+	if errors.Is(err, explore.ErrNothingToShrink) {
+		fmt.Fprintf(s.err, "%s: not shrunk: what it requires cannot happen, and a smaller file would show no more\n", file.path)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: shrink: %w", file.path, err)
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	name := strings.TrimSuffix(filepath.Base(file.path), filepath.Ext(file.path))
+	path := filepath.Join(folder, name+"."+o.Profile+".yaml")
+	fmt.Fprintf(s.err, "%s: shrunk to %s: wlmsim explore %s --schedule %s\n", file.path, path, quoted(path), quoted(small.Failure.Schedule))
+	return os.WriteFile(path, small.Text(), 0o666)
 }

@@ -118,3 +118,42 @@ func TestTheFilesHoldInEveryOrder(t *testing.T) {
 		require.Contains(t, paths, "../../scenarios/explore/"+name+".yaml")
 	}
 }
+
+// Each planted flaw shrinks to its known smallest form, and the file that is
+// written fails in the same way.
+func TestAFailureShrinksToItsSmallestForm(t *testing.T) {
+	for _, row := range []struct {
+		file, failure string
+		set           []string
+		actors        []string
+	}{
+		{"the-registration-lag", "rejection_attribution", []string{"switches.missing_counters=default_group"}, []string{"put_group", "search", "search"}},
+		{"a-count-during-a-change-of-the-map", "rejection_kept", []string{"switches.counters=plain", "switches.count_failure=swallows_rejection"}, []string{"put_group", "search", "search"}},
+		{"exact-permits-refuse-nobody-needlessly", "forbid first == 429 && second == 429", []string{"switches.acquire=rollback"}, []string{"search", "search"}},
+		{"names-with-a-comma-stay-apart", "buckets_distinct", []string{"switches.principal_join=comma"}, []string{"search", "search"}},
+	} {
+		t.Run(row.file, func(t *testing.T) {
+			f := read(t, "../../scenarios/explore/"+row.file+".yaml", row.set...)
+			s, err := explore.Shrink(f, explore.Options{})
+			require.NoError(t, err)
+			require.Equal(t, row.failure, s.Failure.Name)
+			var actions []string
+			for _, a := range s.File.Explore.Actors {
+				for i := range a.Value {
+					actions = append(actions, a.Value[i].Name())
+				}
+			}
+			require.Equal(t, row.actors, actions)
+
+			written, err := scenario.Parse("shrunk.yaml", s.Text())
+			require.NoError(t, err)
+			schedule, err := explore.ParseSchedule(s.Failure.Schedule)
+			require.NoError(t, err)
+			r := run(t, written, explore.Options{Schedule: schedule})
+			require.Equal(t, check.Broken, r.Verdict)
+			require.Contains(t, strings.Join(complaints(r), "\n"), row.failure+": broken: "+s.Failure.Message)
+		})
+	}
+	_, err := explore.Shrink(read(t, lagFile), explore.Options{})
+	require.ErrorIs(t, err, explore.ErrNothingToShrink)
+}

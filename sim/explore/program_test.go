@@ -11,6 +11,7 @@ import (
 
 	"github.com/wlmsim/wlmsim/cluster/probe"
 	"github.com/wlmsim/wlmsim/sim/bubble"
+	"github.com/wlmsim/wlmsim/sim/scenario"
 )
 
 // A program is small actors over a few cells that the controller lets go: it
@@ -292,4 +293,49 @@ func BenchmarkBareController(b *testing.B) {
 		n += whole
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "schedules/s")
+}
+
+// Promise 2, on the node: to pass the steps that touch nothing loses no outcome
+// either.
+func TestToPassStepsThatTouchNothingLosesNoOutcome(t *testing.T) {
+	for _, name := range []string{"exact-permits-refuse-nobody-needlessly", "a-swallowed-rejection-runs-without-a-permit", "management-goes-off-between-reading-and-admission", "stats-fail-while-a-plain-map-changes"} {
+		f, err := scenario.Read("../../scenarios/explore/" + name + ".yaml")
+		require.NoError(t, err)
+		o := Options{}.withDefaults()
+		seen := map[bool][]string{}
+		for _, every := range []bool{false, true} {
+			w, err := prepare(f, o)
+			require.NoError(t, err)
+			w.everyStep = every
+			table := newTable(w)
+			require.NoError(t, bubble.Run(func() { require.NoError(t, w.explore(o, table)) }))
+			require.Empty(t, table.trouble)
+			require.True(t, table.complete)
+			for key := range table.outcomes {
+				seen[every] = append(seen[every], key)
+			}
+			slices.Sort(seen[every])
+		}
+		require.Equal(t, seen[true], seen[false], name)
+	}
+}
+
+// Promise 2, on the node: the outcomes of the reduced and the unreduced search
+// are the same.
+func TestReductionLosesNoOutcomeOfTheNode(t *testing.T) {
+	for _, name := range []string{"a-rollback-refuses-one-too-many", "a-comma-makes-two-users-one", "management-goes-off-between-reading-and-admission", "stats-fail-while-a-plain-map-changes", "a-cancel-meets-the-last-answer"} {
+		f, err := scenario.Read("../../scenarios/explore/" + name + ".yaml")
+		require.NoError(t, err)
+		var seen [2][]string
+		for i, o := range []Options{{}, {NoReduction: true}} {
+			r, err := Run(f, o)
+			require.NoError(t, err)
+			require.True(t, r.Complete)
+			for k := range r.Outcomes {
+				seen[i] = append(seen[i], r.Outcomes[k].values())
+			}
+			slices.Sort(seen[i])
+		}
+		require.Equal(t, seen[1], seen[0], name)
+	}
 }

@@ -1,0 +1,25 @@
+package explore_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wlmsim/wlmsim/sim/explore"
+)
+
+// Budget: schedules of the lag race on the real node, unreduced, with every
+// promise judged on each.
+func BenchmarkTheLagRaceUnreduced(b *testing.B) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	f := read(b, lagFile)
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		r := run(b, f, explore.Options{NoReduction: true, Schedules: 20_000})
+		require.Empty(b, r.Pruned)
+		n += r.Schedules
+	}
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "schedules/s")
+}
