@@ -233,6 +233,6 @@ func workerStarter() (func() *exec.Cmd, error) {
 		return nil, err
 	}
 	return func() *exec.Cmd {
-		return &exec.Cmd{Path: path, Args: []string{os.Args[0], workerName}, Env: append(os.Environ(), "GOMAXPROCS=1")}
+		return &exec.Cmd{Path: path, Args: []string{os.Args[0], workerName}, Env: append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")}
 	}, nil
 }
