@@ -258,8 +258,9 @@ func (w *world) cast(turns int) error {
 		r.answer(w, w.explain(err))
 	}
 	w.base = w.head
-	w.execution.holds = w.based.holds
-	w.based = w.execution
+	holds := w.based.holds
+	w.based, w.execution = w.execution, execution{}
+	w.based.holds = holds
 	var lanes []string
 	for i, one := range e.Actors {
 		if one.Name == applierLane {

@@ -1,7 +1,10 @@
 package explore
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -338,4 +341,38 @@ func TestReductionLosesNoOutcomeOfTheNode(t *testing.T) {
 		}
 		require.Equal(t, seen[1], seen[0], name)
 	}
+}
+
+// sampler is a context that looks at the memory now and then: it is asked
+// before each schedule.
+type sampler struct {
+	context.Context
+	asked   int
+	samples []uint64
+}
+
+func (s *sampler) Err() error {
+	if s.asked++; s.asked%1000 == 0 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		s.samples = append(s.samples, m.HeapAlloc+m.StackInuse)
+	}
+	return nil
+}
+
+// Promise 6: memory stays level. WLMSIM_SOAK runs a million schedules.
+func TestMemoryStaysLevel(t *testing.T) {
+	schedules := 4_000
+	if os.Getenv("WLMSIM_SOAK") != "" {
+		schedules = 1_000_000
+	}
+	f, err := scenario.Read("../../scenarios/explore/the-registration-lag.yaml")
+	require.NoError(t, err)
+	s := &sampler{Context: t.Context()}
+	_, err = Run(f, Options{Strategy: Random, Schedules: schedules, Context: s})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(s.samples), 3)
+	before, after := s.samples[0], s.samples[len(s.samples)-1]
+	require.Less(t, after, before+1<<20, "of %d samples", len(s.samples))
 }

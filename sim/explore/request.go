@@ -169,9 +169,12 @@ func (w *world) getGroups(local bool) scenario.GroupsAnswer {
 
 // statsOf returns the counters of a group, or zeros if it has none.
 func (w *world) statsOf(group string) (scenario.Stats, error) {
-	all, err := w.throttle.Stats(nil)
-	if err != nil {
-		return scenario.Stats{}, err
+	all := w.stats
+	if all == nil {
+		var err error
+		if all, err = w.throttle.Stats(nil); err != nil {
+			return scenario.Stats{}, err
+		}
 	}
 	id := w.group(group)
 	for _, s := range all {

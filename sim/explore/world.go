@@ -69,6 +69,7 @@ type execution struct {
 	checks     *check.Set
 	holds      []held
 	leave      map[string]context.CancelFunc // by id of search
+	stats      []wlm.GroupStats              // at the end; nil before
 }
 
 // parts is the node of one execution.
@@ -153,8 +154,7 @@ func (w *world) laneOf(e *probe.Event) int {
 
 // begin implements [subject].
 func (w *world) begin() {
-	w.execution = w.based.copied()
-	w.turn = 0
+	w.renew(&w.based)
 	for _, a := range w.actors {
 		a.events, a.done = a.events[:0], false
 	}
@@ -174,28 +174,37 @@ func (w *world) begin() {
 	}
 }
 
-// copied returns an execution that may be changed.
-func (x *execution) copied() execution {
-	c := *x
-	c.checks = check.NewSet(streamed...)
-	c.peaks = map[string]int{}
-	c.made, c.rules, c.answers = copyOf(x.made), copyOf(x.rules), copyOf(x.answers)
-	c.operations = append([]check.Operation{}, x.operations...)
-	c.explained = append([]byte{}, x.explained...)
-	c.leave = map[string]context.CancelFunc{}
-	c.holds = make([]held, len(x.holds))
-	for i, h := range x.holds {
-		c.holds[i] = held{search: h.search, open: make(chan struct{})}
+// renew makes x the beginning of an execution that goes on from another one. It
+// uses the memory of x again.
+func (x *execution) renew(from *execution) {
+	old := *x
+	*x = *from
+	x.checks = check.NewSet(streamed...)
+	x.peaks, x.leave = emptied(old.peaks), emptied(old.leave)
+	x.made, x.rules, x.answers = filled(old.made, from.made), filled(old.rules, from.rules), filled(old.answers, from.answers)
+	x.operations = append([]check.Operation{}, from.operations...)
+	x.explained = append(old.explained[:0], from.explained...)
+	x.loose = old.loose[:0]
+	x.holds = old.holds[:0]
+	for _, h := range from.holds {
+		x.holds = append(x.holds, held{search: h.search, open: make(chan struct{})})
 	}
-	return c
 }
 
-func copyOf[V any](m map[string]V) map[string]V {
-	c := make(map[string]V, len(m)+2)
-	for k, v := range m {
-		c[k] = v
+func emptied[V any](m map[string]V) map[string]V {
+	if m == nil {
+		return map[string]V{}
 	}
-	return c
+	clear(m)
+	return m
+}
+
+func filled[V any](m, from map[string]V) map[string]V {
+	m = emptied(m)
+	for k, v := range from {
+		m[k] = v
+	}
+	return m
 }
 
 // assemble makes a node, as package node does, of the parts that are explored.
@@ -303,6 +312,7 @@ func (p peers) Search(ctx context.Context, node string, r *wire.SearchRequest) (
 // facts are what the end of an execution shows.
 func (w *world) facts() *check.Facts {
 	stats, err := w.throttle.Stats(nil)
+	w.stats = stats
 	f := &check.Facts{
 		Lives: []check.Life{{
 			Node: w.file.Explore.Node, Number: 1, Running: w.coordinator.Running(), Permits: w.throttle.Permits(),
