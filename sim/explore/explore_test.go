@@ -87,6 +87,60 @@ func TestThePlantedFlawOfTheLagRaceIsFound(t *testing.T) {
 	require.Equal(t, r.Checks[i].Schedule, again.Outcomes[0].Schedule)
 }
 
+// The strategies that draw find the flaw too, and draw the same each time.
+func TestDrawnSchedulesFindTheFlaw(t *testing.T) {
+	f := read(t, lagFile, "switches.missing_counters=default_group")
+	for _, strategy := range []string{explore.PCT, explore.Random} {
+		o := explore.Options{Strategy: strategy, Schedules: 1000}
+		r := run(t, f, o)
+		require.Equal(t, check.Broken, r.Verdict, strategy)
+		require.Equal(t, 1000, r.Schedules)
+		require.False(t, r.Complete)
+		again := run(t, f, o)
+		require.Equal(t, r.Checks, again.Checks)
+		for i := range r.Outcomes {
+			require.Equal(t, r.Outcomes[i].Schedules, again.Outcomes[i].Schedules)
+			if r.Outcomes[i].Forbidden {
+				t.Logf("%s: %s by %d of 1000", strategy, r.Outcomes[i].Schedule, r.Outcomes[i].Schedules)
+			}
+		}
+	}
+}
+
+// What does not fit is refused before anything runs.
+func TestMisfitsAreRefused(t *testing.T) {
+	const frame = "version: 1\nname: x\nexplore: {node: m1, observe: {v: '1'}, actors: {%s}}"
+	for _, row := range []struct {
+		actors string
+		o      explore.Options
+		want   string
+	}{
+		{"applier: [{search: {}}]", explore.Options{}, "that is the name of the lane of the node's applier"},
+		{"a: [{search: {hold: true}}, {search: {}}]", explore.Options{}, "it is the last action of its actor"},
+		{"a: [{search: {}}]", explore.Options{Schedule: explore.Schedule{"b"}}, `lane "b", which is unknown: one of [a applier]`},
+		{"a: [{search: {}}]", explore.Options{Schedule: explore.Schedule{"applier"}}, "lane applier cannot take turn 1"},
+	} {
+		f, err := scenario.Parse("x.yaml", fmt.Appendf(nil, frame, row.actors))
+		require.NoError(t, err)
+		_, err = explore.Run(f, row.o)
+		require.ErrorIs(t, err, explore.ErrUsage)
+		require.ErrorContains(t, err, row.want)
+	}
+	bad := -1
+	_, err := explore.Run(read(t, lagFile), explore.Options{Strategy: "guess", Schedules: -1, Preemptions: &bad, Turns: -1})
+	for _, fault := range []string{`strategy "guess"`, "-1 schedules", "-1 preemptions", "-1 turns"} {
+		require.ErrorContains(t, err, fault)
+	}
+}
+
+// An order that is longer than the bound is not called covered.
+func TestABoundOnTurnsLeavesTheVerdictOpen(t *testing.T) {
+	r := run(t, read(t, lagFile), explore.Options{Turns: 5})
+	require.Equal(t, check.Undecided, r.Verdict)
+	require.False(t, r.Complete)
+	require.Contains(t, strings.Join(complaints(r), "\n"), "an order has more turns than the bound of 5; schedule: update")
+}
+
 // flaws are the planted flaws by the file that must find each.
 var flaws = map[string][]string{
 	"the-registration-lag":                   {"switches.missing_counters=default_group"},

@@ -14,7 +14,9 @@ import (
 
 	"github.com/wlmsim/wlmsim/cluster/probe"
 	"github.com/wlmsim/wlmsim/sim/bubble"
+	"github.com/wlmsim/wlmsim/sim/check"
 	"github.com/wlmsim/wlmsim/sim/scenario"
+	"github.com/wlmsim/wlmsim/wlm"
 )
 
 // A program is small actors over a few cells that the controller lets go: it
@@ -375,4 +377,48 @@ func TestMemoryStaysLevel(t *testing.T) {
 	require.GreaterOrEqual(t, len(s.samples), 3)
 	before, after := s.samples[0], s.samples[len(s.samples)-1]
 	require.Less(t, after, before+1<<20, "of %d samples", len(s.samples))
+}
+
+// meddler is a context that does something between schedules.
+type meddler struct {
+	context.Context
+	meddle func()
+}
+
+func (m meddler) Err() error {
+	m.meddle()
+	return nil
+}
+
+// Promise 3, its planted flaw: a node that is another one in every second
+// execution leaves the verdict open, whichever way it is noticed.
+func TestWhatIsNotControlledLeavesTheVerdictOpen(t *testing.T) {
+	f, err := scenario.Read("../../scenarios/explore/exact-permits-refuse-nobody-needlessly.yaml")
+	require.NoError(t, err)
+	for _, row := range []struct {
+		options Options
+		trouble string
+	}{
+		{Options{}, "the same schedule took another course: before turn"},
+		{Options{Schedule: Schedule{}}, "the same schedule took another course or gave another outcome"},
+	} {
+		o := row.options.withDefaults()
+		w, err := prepare(f, o)
+		require.NoError(t, err)
+		o.Context = meddler{t.Context(), func() {
+			w.switches.Acquire = map[wlm.Acquire]wlm.Acquire{wlm.AcquireExact: wlm.AcquireRollback, wlm.AcquireRollback: wlm.AcquireExact}[w.switches.Acquire]
+		}}
+		table := newTable(w)
+		require.NoError(t, bubble.Run(func() {
+			require.NoError(t, w.explore(o, table))
+			if o.Strategy == Replay { // nothing asks between the executions of one schedule
+				_ = o.Context.Err()
+				require.NoError(t, w.explore(o, table))
+			}
+		}))
+		r := table.result(o)
+		require.Equal(t, check.Undecided, r.Verdict)
+		require.False(t, r.Complete)
+		require.Contains(t, table.trouble, row.trouble)
+	}
 }
