@@ -267,7 +267,9 @@ func (w *world) end(judged bool) {
 	}
 	w.coordinator.Close()
 	w.applier.Close()
-	bubble.Wait()
+	if !judged { // clients that were cut off are on their way out
+		bubble.Wait()
+	}
 }
 
 // letHeld lets the first search go that is still held.
