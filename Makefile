@@ -42,3 +42,12 @@ demo: build ## three live nodes throttle 30 searches; exit 0 only if exactly 15 
 
 bench: ## prints the figures of docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+FUZZTIME ?= 10m
+
+fuzz: ## runs every fuzz target for FUZZTIME, one after the other
+	grep -rl '^func Fuzz' --include='*_test.go' --exclude-dir=bin . | xargs -n1 dirname | sort -u | while read -r dir; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$$dir"/*_test.go); do \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
+		done; \
+	done

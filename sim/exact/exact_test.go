@@ -36,7 +36,7 @@ var laid = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return overlay.Write(strings.TrimSpace(string(root)), filepath.Join("..", "..", "bin", "overlay"))
+	return overlay.Write(strings.TrimSpace(string(root)), filepath.Join("..", "..", "bin", "_overlay"))
 })
 
 // built returns the path of the trial command, built with the overlay.
