@@ -129,6 +129,15 @@ func TestAFolderOfAnotherNodeIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, `belongs to node "m1"`)
 }
 
+// A data node alone is no cluster: it has no vote.
+func TestANodeThatIsNoManagerBeginsNoCluster(t *testing.T) {
+	o := options(t)
+	o.Name, o.DataDir, o.Roles = "d1", t.TempDir(), []cluster.Role{cluster.Data}
+	_, err := live.StartNode(o)
+	require.ErrorContains(t, err, `node "d1" is no manager and cannot begin a cluster`)
+	require.ErrorAs(t, err, new(live.OptionsError))
+}
+
 // Promise 1.
 func TestOffLoopbackNothingStartsWithoutKeyAndTLS(t *testing.T) {
 	certificates := writeCertificates(t)

@@ -117,6 +117,10 @@ func StartNode(o NodeOptions) (*Node, error) {
 	if remembered.Name != "" && remembered.Name != o.Name {
 		return nil, OptionsError{fmt.Errorf("folder %s belongs to node %q, not to %q", o.DataDir, remembered.Name, o.Name)}
 	}
+	founds := len(o.Join) == 0 && slices.Contains(o.Roles, cluster.Manager)
+	if !founds && len(o.Join)+len(remembered.Peers) == 0 {
+		return nil, OptionsError{fmt.Errorf("node %q is no manager and cannot begin a cluster: it needs the gossip address of a member to join", o.Name)}
+	}
 	s, err := listen(o, remembered)
 	if err != nil {
 		return nil, err
@@ -142,7 +146,7 @@ func StartNode(o NodeOptions) (*Node, error) {
 		REST:     o.REST, Holds: o.Holds, Log: o.Log,
 		OnMembers: rememberPeers(o.DataDir, self, o.Log),
 	}
-	if len(o.Join) == 0 {
+	if founds {
 		c.Bootstrap = []replica.Server{{Name: o.Name, Address: s.addresses.Raft, Voter: true}}
 	}
 	n, err := node.Start(c)
