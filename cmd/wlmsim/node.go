@@ -207,17 +207,28 @@ func runNode(ctx context.Context, s streams, o live.NodeOptions, b nodeBehaviour
 	}
 	report(live.Event{Event: live.EventStarted},
 		fmt.Sprintf("node %s listens: http %s, raft %s, gossip %s", o.Name, n.Addresses.HTTP, n.Addresses.Raft, n.Addresses.Gossip))
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() { // ends with ctx
+		select {
+		case err := <-n.Failed():
+			stop(nodeFailed{err})
+		case <-ctx.Done():
+		}
+	}()
 	if b.followInput {
 		go func() { // ends with the input, at the latest when the process ends
 			followCommands(ctx, s.in, n, report)
-			stop()
+			stop(nil)
 		}()
 	}
 	if n.Ready(ctx) == nil {
 		report(live.Event{Event: live.EventReady, Leader: n.Leader()}, fmt.Sprintf("node %s is ready; others join it with --join %s", o.Name, n.Addresses.Gossip))
 		<-ctx.Done()
+	}
+	var failed nodeFailed
+	if errors.As(context.Cause(ctx), &failed) {
+		return errors.Join(fmt.Errorf("node %s cannot go on: %w", o.Name, failed.error), n.Close())
 	}
 	if b.leave {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
@@ -228,6 +239,9 @@ func runNode(ctx context.Context, s streams, o live.NodeOptions, b nodeBehaviour
 	}
 	return n.Close()
 }
+
+// nodeFailed is why a node ended by itself.
+type nodeFailed struct{ error }
 
 // followCommands proposes each line of in until it ends.
 func followCommands(ctx context.Context, in io.Reader, n *live.Node, report func(live.Event, string)) {

@@ -105,6 +105,25 @@ func TestANodeEntersARunningClusterAndLeavesIt(t *testing.T) {
 	require.NoError(t, c.Members[0].Propose(within(t), createGroup("after-group-0000000000", "after")))
 }
 
+// A second live node of a name is told so, and the first is unharmed.
+func TestASecondNodeOfANameIsToldWhyItCannotGoOn(t *testing.T) {
+	dir := t.TempDir()
+	c := up(t, filepath.Join(dir, "cluster"))
+	defer func() { require.NoError(t, c.Close()) }()
+	o := options(t)
+	o.Name, o.DataDir, o.Join = "m2", filepath.Join(dir, "other"), []string{c.Members[0].Where().Gossip}
+	n, err := live.StartNode(o)
+	require.NoError(t, err)
+	select {
+	case err := <-n.Failed():
+		require.ErrorContains(t, err, "name is taken")
+	case <-within(t).Done():
+		require.Fail(t, "the second m2 was not told")
+	}
+	require.NoError(t, n.Close())
+	require.NoError(t, c.Members[1].Propose(within(t), createGroup("still-group-0000000000", "still")))
+}
+
 // Without a folder a temporary one is used and removed.
 func TestATemporaryFolderIsRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

@@ -94,7 +94,13 @@ type Addresses struct {
 type Node struct {
 	*node.Node
 	Addresses Addresses
+	failed    chan error
 }
+
+// Failed gives the reason why the node cannot go on as a member, if that
+// happens: another node has its name, or its replica stopped. The node still
+// has to be closed.
+func (n *Node) Failed() <-chan error { return n.failed }
 
 // StartNode starts a node. It returns when the node listens, which is before
 // it is part of a cluster; see [node.Node.Ready].
@@ -149,11 +155,18 @@ func StartNode(o NodeOptions) (*Node, error) {
 	if founds {
 		c.Bootstrap = []replica.Server{{Name: o.Name, Address: s.addresses.Raft, Voter: true}}
 	}
+	failed := make(chan error, 1)
+	c.OnStop = func(err error) {
+		select {
+		case failed <- err:
+		default: // one reason is enough
+		}
+	}
 	n, err := node.Start(c)
 	if err != nil {
 		return nil, err
 	}
-	return &Node{Node: n, Addresses: s.addresses}, nil
+	return &Node{Node: n, Addresses: s.addresses, failed: failed}, nil
 }
 
 // rememberPeers keeps the gossip addresses of the other members in the data

@@ -45,11 +45,10 @@ type member struct {
 	moves atomic.Int32 // to new addresses so far
 
 	// The driver's alone, or of the goroutine that restarts the member.
-	lives    int    // starts so far
-	disks    int    // disks so far; each has an id of its own
-	id       string // of its disk
-	founder  bool   // one of the voters of the new cluster
-	returned chan struct{}
+	lives   int    // starts so far
+	disks   int    // disks so far; each has an id of its own
+	id      string // of its disk
+	founder bool   // one of the voters of the new cluster
 
 	current atomic.Pointer[life] // nil while it is down
 
