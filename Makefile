@@ -41,7 +41,8 @@ demo: build ## three live nodes throttle 30 searches; exit 0 only if exactly 15 
 	bin/demo bin/wlmsim
 
 bench: ## prints the figures of docs/performance.md
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) test -p 1 -run '^$$' -bench . -benchmem -cpu 1,2 ./wlm
+	$(GO) test -p 1 -run '^$$' -bench . -benchmem -timeout 60m $$($(GO) list ./... | grep -v /wlm$$)
 
 FUZZTIME ?= 10m
 
