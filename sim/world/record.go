@@ -25,6 +25,14 @@ type recorder struct {
 	checks *check.Set
 	ops    []check.Operation
 	open   map[asked]history.Event // requests without an answer
+	ended  bool                    // what comes now is no part of the run
+}
+
+// end closes the records: they are judged, and nodes may still be busy.
+func (r *recorder) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
 }
 
 // asked names a request that is under way.
@@ -41,6 +49,9 @@ func (r *recorder) event(e history.Event) {
 	e.At = time.Since(r.start)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.ended {
+		return
+	}
 	e = r.log.Add(e)
 	switch e.Kind {
 	case history.RequestSent:

@@ -70,6 +70,7 @@ func (w *world) expectNow(s start) {
 func (w *world) judge(r *Result, facts *check.Facts) {
 	env := w.env()
 	vars := w.file.Vars(scenario.InRun, env)
+	w.record.end()
 	checks := w.record.checks.Finish(facts)
 	checks = append(checks, w.failed.list()...)
 	for i, p := range w.programs.expect {
