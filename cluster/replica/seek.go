@@ -19,6 +19,9 @@ const (
 	maxAttempts = 20
 	// patience is how long one attempt waits for the others' answers.
 	patience = 250 * time.Millisecond
+	// settled is how long a leader must be known before the next loss of one
+	// counts as a new time without a leader.
+	settled = 5 * time.Second
 )
 
 // search is what seekLeader remembers of a time without a leader.
@@ -27,6 +30,8 @@ type search struct {
 	wait     time.Duration
 	next     time.Time // no attempt before
 	led      bool      // this replica was the last leader it knew of
+	since    time.Time // a leader has been known since then; zero: none is
+	handing  bool      // it led, cannot write any more, and hands over
 }
 
 // never is a delay that only a signal ends.
@@ -57,17 +62,25 @@ func (r *Replica) seekLeader() {
 // next look.
 func (r *Replica) seek(s *search, busy *busy, now time.Time) time.Duration {
 	self, others, rank := r.electorate()
-	leader, _, _ := r.Leader()
+	leader, _, term := r.Leader()
+	if leader == "" {
+		s.since = time.Time{}
+	}
 	switch {
-	case leader != "" || rank < 0: // led, or without a vote
-		*s = search{led: leader == r.cfg.Name}
+	case rank < 0: // without a vote
+		*s = search{}
 		return never
+	case leader != "":
+		return s.follow(leader == r.cfg.Name, now)
 	case r.raft.State() != raft.Follower: // raft is about it
 		return never
 	case r.session.crashed(): // and says nothing more
 		return never
 	}
 	deposed := s.led && r.session.unfit.Load()
+	if deposed && !s.handing {
+		*s = search{led: true, handing: true}
+	}
 	s.next = laterOf(s.next, r.firstMoment(s, rank, deposed, now))
 	if now.Before(s.next) {
 		return s.next.Sub(now)
@@ -84,9 +97,31 @@ func (r *Replica) seek(s *search, busy *busy, now time.Time) time.Duration {
 		// node that cannot write may not hear who leads.
 		s.led = !r.nominate(others[s.attempts-1], busy)
 	case !r.session.unfit.Load() && r.electable(others, busy):
+		// The others' answers took a while: whoever has been voted for since
+		// then is not disturbed.
+		if leader, _, later := r.Leader(); leader != "" || later != term {
+			break
+		}
 		r.nominate(self, busy)
+		// A campaign that fails met another one, or messages are slow: then
+		// the next is raft's own, unless that takes long.
+		s.next = now.Add(r.cfg.Timings.Election * time.Duration(2+rank))
 	}
 	return max(0, time.Until(s.next))
+}
+
+// follow notes that a leader is known. One that is lost again at once was
+// perhaps deposed by such an attempt, and must not make them begin anew.
+func (s *search) follow(self bool, now time.Time) time.Duration {
+	s.led, s.handing = self, false
+	if s.since.IsZero() {
+		s.since = now
+	}
+	if left := settled - now.Sub(s.since); left > 0 {
+		return left
+	}
+	*s = search{led: self, since: s.since}
+	return never
 }
 
 // firstMoment returns before when this voter must not try.
