@@ -368,14 +368,34 @@ func (c *checker) expectations() {
 	for i := range f.Steps {
 		c.expressions(fmt.Sprintf("steps[%d].expect", i), f.Steps[i].Expect, vars)
 	}
+	if f.Explore != nil {
+		c.outcome(f.Explore)
+	}
+	c.runs("expect", f.Expect)
 	for _, name := range slices.Sorted(maps.Keys(f.Under)) {
-		c.expressions("under."+name+".expect", f.Under[name].Expect, vars)
+		u, path := f.Under[name], "under."+name
+		c.expressions(path+".expect", u.Expect, vars)
+		c.runs(path+".expect", u.Expect)
+		c.judged(path+".forbid", u.Forbid)
+		c.judged(path+".require", u.Require)
 	}
-	if e := f.Explore; e != nil {
-		c.outcome(e)
+}
+
+// runs refuses what is expected of a run in a file that only explores.
+func (c *checker) runs(path string, expect []Expression) {
+	if f := c.file; f.Explore != nil && len(f.Steps) == 0 && len(f.Load) == 0 && len(expect) > 0 {
+		c.at(path, "nothing runs but the exploration, which forbid and require judge: leave expect out")
 	}
-	if f.Explore != nil && len(f.Steps) == 0 && len(f.Load) == 0 && len(f.Expect) > 0 {
-		c.at("expect", "nothing runs but the exploration, which forbid and require judge: leave expect out")
+}
+
+// judged checks what is said of outcomes, for which there has to be an
+// exploration.
+func (c *checker) judged(path string, all []Expression) {
+	switch {
+	case c.file.Explore != nil:
+		c.expressions(path, all, c.file.zeroVars(InOutcome))
+	case len(all) > 0:
+		c.at(path, "there is no explore: block whose outcomes it could judge")
 	}
 }
 
@@ -386,9 +406,8 @@ func (c *checker) outcome(e *Explore) {
 		c.identifier(path, "observed value", o.Name)
 		c.expression(path, o.Value, known, false)
 	}
-	seen := c.file.zeroVars(InOutcome)
-	c.expressions("explore.forbid", e.Forbid, seen)
-	c.expressions("explore.require", e.Require, seen)
+	c.judged("explore.forbid", e.Forbid)
+	c.judged("explore.require", e.Require)
 }
 
 func (c *checker) expressions(path string, all []Expression, vars map[string]any) {

@@ -254,6 +254,10 @@ type Under struct {
 	Breaks []Promise `yaml:"breaks"`
 	// Expect replaces the file's.
 	Expect []Expression `yaml:"expect,block"`
+	// Forbid replaces that of explore.
+	Forbid []Expression `yaml:"forbid,block"`
+	// Require replaces that of explore.
+	Require []Expression `yaml:"require,block"`
 }
 
 // Explore is a small program whose every interleaving is tried.
@@ -374,10 +378,19 @@ func (f *File) For(profile string) *File {
 	c.Profile = profile
 	u := f.Under[profile]
 	c.Breaks = u.Breaks
-	if u.Expect != nil {
-		c.Expect = u.Expect
-		c.origin = c.origin.moved("under."+profile+".expect", "expect")
+	c.replace(profile, &c.Expect, "expect", u.Expect, "expect")
+	if c.Explore != nil {
+		c.replace(profile, &c.Explore.Forbid, "explore.forbid", u.Forbid, "forbid")
+		c.replace(profile, &c.Explore.Require, "explore.require", u.Require, "require")
 	}
 	c.Under = nil
 	return c
+}
+
+// replace puts the expressions that a profile gives in the place of the file's.
+func (f *File) replace(profile string, field *[]Expression, path string, given []Expression, key string) {
+	if given != nil {
+		*field = given
+		f.origin = f.origin.moved("under."+profile+"."+key, path)
+	}
 }

@@ -112,6 +112,9 @@ func TestFaults(t *testing.T) {
 		{"unknown value of a switch", "switches: {counters: plaim}", `1:22: unknown value of counters "plaim": did you mean "plain"?`},
 		{"unknown profile", "profile: submited", `1:10: unknown profile "submited": did you mean "submitted"?`},
 		{"unknown profile under", "under: {subm: {breaks: [settles]}}", `1:9: unknown profile "subm": one of reviewed, submitted`},
+		{"outcomes of nothing under a profile", "under: {submitted: {forbid: ['true']}}", `1:29: there is no explore: block whose outcomes it could judge`},
+		{"unknown value under a profile", "explore: {node: m1, actors: {a: [{search: {id: s}}]}, observe: {v: s.status}}\nunder: {submitted: {require: [w == 200]}}", `2:31: unknown name "w": one of v`},
+		{"expect of an exploration under a profile", "explore: {node: m1, actors: {a: [{search: {id: s}}]}, observe: {v: s.status}}\nunder: {submitted: {expect: ['true']}}", `2:29: nothing runs but the exploration`},
 		{"own profile under", "under: {reviewed: {breaks: [settles]}}", `1:9: reviewed is the profile that the file itself is for`},
 		{"release of nothing", "steps: [{at: 1s, release: {node: d1, step: applier.published}}]", `1:27: no earlier step holds applier.published of d1`},
 		{"release before its hold", "steps:\n  - {at: 2s, hold: {node: d1, step: wlm.counted}}\n  - {at: 1s, release: {node: d1, step: wlm.counted}}", `3:23: no earlier step holds wlm.counted of d1`},
@@ -323,6 +326,17 @@ func TestForPutsTheProfileInItsPlace(t *testing.T) {
 	require.Equal(t, []int{41, 48}, []int{f.Line("expect[1]"), s.Line("expect[1]")}, "what replaces has its own lines")
 	require.Equal(t, f.Expect, f.For("elsewhere").Expect, "what under: does not give stays")
 	require.Empty(t, f.For("elsewhere").Breaks)
+}
+
+// What an exploration forbids and requires may be another under a profile.
+func TestForPutsTheOutcomesOfAProfileInTheirPlace(t *testing.T) {
+	f := parse(t, read(t, "testdata/explore.yaml"))
+	s := f.For("submitted")
+	require.Equal(t, []scenario.Expression{"group > 1"}, s.Explore.Forbid)
+	require.Equal(t, []scenario.Expression{"second == 429 && default == 1", "second == 200 && default == 1"}, s.Explore.Require)
+	require.Equal(t, []int{16, 17}, []int{s.Line("explore.forbid[0]"), s.Line("explore.require[1]")})
+	require.Equal(t, []scenario.Expression{"default > 0"}, f.Explore.Forbid, "the file stays")
+	require.Equal(t, []scenario.Expression{"default > 0"}, f.For("elsewhere").Explore.Forbid)
 }
 
 func TestLinesOfAFile(t *testing.T) {
