@@ -142,7 +142,7 @@ func (s *State) MatchIndices(expression string) ([]*Index, error) {
 			continue
 		}
 		for _, x := range s.indices {
-			if matches(part, x.Name) {
+			if MatchPattern(part, x.Name) {
 				found = append(found, x)
 			}
 		}
@@ -151,9 +151,12 @@ func (s *State) MatchIndices(expression string) ([]*Index, error) {
 	return slices.Compact(found), nil
 }
 
-// matches says whether name fits a pattern in which '*' stands for any text.
-func matches(pattern, name string) bool {
+// MatchPattern says whether name fits a pattern in which '*' stands for any text.
+func MatchPattern(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == name
+	}
 	rest, ok := strings.CutPrefix(name, parts[0])
 	if !ok {
 		return false

@@ -8,8 +8,8 @@
 //     sim < cmd: a package imports only what stands left of it, or its own
 //     folder. Of two packages on one level neither knows the other, and the
 //     coordinator knows neither applier nor datanode.
-//  2. cluster, cluster/probe, cluster/wire, applier, wlm, datanode and
-//     coordinator import the standard library and this module only.
+//  2. cluster, cluster/probe, cluster/wire, cluster/task, applier, wlm,
+//     datanode and coordinator import the standard library and this module only.
 //  3. Raft and its store are imported by cluster/replica alone, memberlist by
 //     cluster/gossip alone, porcupine by sim/check alone.
 //  4. testing/synctest is imported by tests and by sim/bubble alone.

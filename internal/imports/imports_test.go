@@ -25,14 +25,15 @@ var mayImport = map[string][]string{
 	"cluster":          {},
 	"cluster/probe":    {"cluster"},
 	"cluster/wire":     {"cluster"},
+	"cluster/task":     {"cluster"},
 	"cluster/replica":  {"cluster", "cluster/probe", "cluster/wire"},
 	"cluster/gossip":   {"cluster", "cluster/probe", "cluster/wire"},
 	"applier":          {"cluster", "cluster/probe", "cluster/wire"},
 	"wlm":              {"cluster", "cluster/probe", "cluster/wire"},
-	"datanode":         {"cluster", "cluster/probe", "cluster/wire"},
-	"coordinator":      {"cluster", "cluster/probe", "cluster/wire", "wlm"},
-	"coordinator/rest": {"cluster", "cluster/probe", "cluster/wire", "wlm", "coordinator"},
-	"sim/node": {"cluster", "cluster/probe", "cluster/wire", "cluster/replica", "cluster/gossip", "applier", "wlm", "datanode",
+	"datanode":         {"cluster", "cluster/probe", "cluster/wire", "cluster/task"},
+	"coordinator":      {"cluster", "cluster/probe", "cluster/wire", "cluster/task", "wlm"},
+	"coordinator/rest": {"cluster", "cluster/probe", "cluster/wire", "cluster/task", "wlm", "coordinator"},
+	"sim/node": {"cluster", "cluster/probe", "cluster/wire", "cluster/task", "cluster/replica", "cluster/gossip", "applier", "wlm", "datanode",
 		"coordinator", "coordinator/rest"},
 	"sim":      {"*", "!cmd"},
 	"cmd":      {"*"},
@@ -40,7 +41,7 @@ var mayImport = map[string][]string{
 }
 
 // standardOnly are the packages whose code, tests aside, needs no third party.
-var standardOnly = []string{"cluster", "cluster/probe", "cluster/wire", "applier", "wlm", "datanode", "coordinator"}
+var standardOnly = []string{"cluster", "cluster/probe", "cluster/wire", "cluster/task", "applier", "wlm", "datanode", "coordinator"}
 
 // importers says which package alone imports a third-party module or package.
 // A prefix covers what begins with it: raft covers raft-boltdb.
