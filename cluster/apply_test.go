@@ -257,7 +257,7 @@ func TestWhatValidateTakesIsStoredWithoutAFault(t *testing.T) {
 			require.False(t, valid, "%v", err)
 			return
 		}
-		require.Equal(t, valid, len(s.Groups()[0].Faults()) == 0)
+		require.Equal(t, valid, len(s.Groups()[0].Faults(cluster.KeyAttribute)) == 0)
 	})
 }
 

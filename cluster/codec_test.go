@@ -186,7 +186,7 @@ func FuzzDecodeState(f *testing.F) {
 		read := decodeState(t, encodeState(t, s))
 		require.Equal(t, contents(s), contents(read))
 		for _, g := range s.Groups() {
-			_ = g.Faults()
+			_ = g.Faults(cluster.KeyAttribute)
 		}
 		for _, c := range seedCommands() {
 			checkTransition(t, s, c)

@@ -16,7 +16,8 @@ type Command interface {
 
 // CreateGroup makes a new workload group.
 type CreateGroup struct {
-	Group Group `json:"group"`
+	Group Group        `json:"group"`
+	Form  DimensionKey `json:"form,omitempty"` // of the group's throttling
 }
 
 // UpdateGroup merges a patch into the group of a name.
@@ -27,6 +28,7 @@ type UpdateGroup struct {
 	Settings       SettingsPatch      `json:"settings,omitzero"`
 	Throttling     ThrottlingPatch    `json:"throttling,omitzero"`
 	UpdatedAt      int64              `json:"updated_at"`
+	Form           DimensionKey       `json:"form,omitempty"` // of the patch, and of what comes of it
 }
 
 // DeleteGroup removes the group of a name. Rules that name it stay.
@@ -98,7 +100,7 @@ func Apply(s *State, c Command) (*State, error) {
 }
 
 // Validate implements [Command].
-func (c *CreateGroup) Validate() error { return firstOf(c.Group.checks()...) }
+func (c *CreateGroup) Validate() error { return firstOf(c.Group.checks(c.Form)...) }
 
 func (c *CreateGroup) apply(s *State) error {
 	g := c.Group.clone()
@@ -125,7 +127,7 @@ func (c *UpdateGroup) Validate() error {
 			return err
 		}
 	}
-	return firstOf(checkLimits(c.ResourceLimits), c.Settings.check(), c.Throttling.check())
+	return firstOf(checkLimits(c.ResourceLimits), c.Settings.check(), c.Form.checkPatch(c.Throttling))
 }
 
 func (c *UpdateGroup) apply(s *State) error {
@@ -146,7 +148,7 @@ func (c *UpdateGroup) apply(s *State) error {
 	g.Settings = c.Settings.Merge(g.Settings)
 	g.Throttling = c.Throttling.Merge(g.Throttling)
 	g.UpdatedAt = c.UpdatedAt
-	if err := g.Throttling.Check(); err != nil {
+	if err := c.Form.Check(g.Throttling); err != nil {
 		return err
 	}
 	if err := s.checkSum(&Group{Name: g.Name, ResourceLimits: c.ResourceLimits}); err != nil {

@@ -14,9 +14,6 @@ const DefaultGroupID = "DEFAULT_WORKLOAD_GROUP"
 // as Java counts them.
 const MaxGroupName = 50
 
-// MaxNodeLimit is the greatest node_limit, Java's greatest int.
-const MaxNodeLimit = 2147483647
-
 // ResiliencyMode says how hard a group's limits are meant.
 type ResiliencyMode string
 
@@ -26,25 +23,6 @@ const (
 	Enforced ResiliencyMode = "enforced"
 	Monitor  ResiliencyMode = "monitor"
 )
-
-// Attribute says whose requests share a bucket.
-type Attribute string
-
-// The dimensions of a throttled group: one bucket for the group, or one for
-// each user or role.
-const (
-	ByGroup    Attribute = "group"
-	ByUsername Attribute = "username"
-	ByRole     Attribute = "role"
-)
-
-// Throttling is a group's limit on requests in flight on each node. A nil
-// *Throttling means that the group is not throttled. Stored values may be
-// invalid; see [Group.Faults].
-type Throttling struct {
-	Attribute Attribute `json:"attribute,omitempty"`  // "" if it was never given
-	NodeLimit *int64    `json:"node_limit,omitempty"` // nil if it was never given
-}
 
 // Group is a workload group as the cluster state holds it. A *Group taken from
 // a State is shared and must not be changed.
@@ -59,10 +37,11 @@ type Group struct {
 }
 
 // Faults lists what a stored group breaks of the rules that [Command.Validate]
-// holds a new one to. A group with faults in its throttling is never throttled.
-func (g *Group) Faults() []string {
+// holds a new one to whose throttling has the form of key. A group with faults
+// is never throttled.
+func (g *Group) Faults(key DimensionKey) []string {
 	var faults []string
-	for _, err := range g.checks() {
+	for _, err := range g.checks(key) {
 		if err != nil {
 			faults = append(faults, err.Error())
 		}
@@ -72,10 +51,10 @@ func (g *Group) Faults() []string {
 
 // checks holds a group to every rule that looks at it alone, in the order in
 // which a client hears of them; nil where a rule is kept.
-func (g *Group) checks() []error {
+func (g *Group) checks(key DimensionKey) []error {
 	return []error{
 		checkGiven(g.ResourceLimits), checkName(g.Name), checkMode(g.ResiliencyMode), checkLimits(g.ResourceLimits),
-		checkGroupSettings(g.Settings), g.Throttling.Check(),
+		checkGroupSettings(g.Settings), key.Check(g.Throttling),
 	}
 }
 
@@ -87,61 +66,12 @@ func (g *Group) clone() *Group {
 	return &c
 }
 
-func (t *Throttling) clone() *Throttling {
-	if t == nil {
-		return nil
-	}
-	return &Throttling{Attribute: t.Attribute, NodeLimit: cloneOf(t.NodeLimit)}
-}
-
 func cloneOf[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}
 	v := *p
 	return &v
-}
-
-// Check returns why a group must not be throttled by t, with the message of
-// OpenSearch (generation G0 and G2), or nil. A nil t is valid: no throttling.
-func (t *Throttling) Check() error {
-	if t == nil {
-		return nil
-	}
-	if t.Attribute != "" {
-		if err := checkAttribute(t.Attribute); err != nil {
-			return err
-		}
-	}
-	if t.NodeLimit == nil {
-		return Errorf(IllegalArgument, "throttling.node_limit is required when throttling.attribute is set; set throttling as null to disable throttling instead")
-	}
-	if err := checkNodeLimit(*t.NodeLimit); err != nil {
-		return err
-	}
-	if t.Attribute == "" {
-		return Errorf(IllegalArgument, "throttling.attribute is required when a throttle limit is set")
-	}
-	return nil
-}
-
-func checkAttribute(a Attribute) error {
-	if a != ByGroup && a != ByUsername && a != ByRole {
-		return Errorf(IllegalArgument, "throttling.attribute must be one of [group, username, role] but was '%s'", a)
-	}
-	return nil
-}
-
-func checkNodeLimit(limit int64) error {
-	switch {
-	case limit < 0:
-		return Errorf(IllegalArgument, "throttling.node_limit must be non-negative but was %d", limit)
-	case limit > MaxNodeLimit:
-		return Errorf(IllegalArgument, "throttling.node_limit must not exceed %d but was %d", MaxNodeLimit, limit)
-	case limit == 0:
-		return Errorf(IllegalArgument, "Effective throttle ceiling is 0 (node_limit=0); this would reject all requests. Set node_limit to a positive value, or set throttling as null to disable throttling")
-	}
-	return nil
 }
 
 func checkGiven(limits map[string]float64) error {
@@ -218,52 +148,6 @@ func Give[T any](v T) Optional[T] { return Optional[T]{Given: true, Value: &v} }
 
 // Null returns an Optional that was given as null.
 func Null[T any]() Optional[T] { return Optional[T]{Given: true} }
-
-// ThrottlingPatch is the throttling part of an update. The zero value changes
-// nothing; Clear removes the throttling (`{}` or null for the whole object);
-// else each field that is given overwrites, and null removes it.
-type ThrottlingPatch struct {
-	Clear     bool                `json:"clear,omitempty"`
-	Attribute Optional[Attribute] `json:"attribute,omitzero"`
-	NodeLimit Optional[int64]     `json:"node_limit,omitzero"`
-}
-
-// Merge returns t as p changes it; neither is touched. Nothing left means nil.
-func (p ThrottlingPatch) Merge(t *Throttling) *Throttling {
-	if p.Clear {
-		return nil
-	}
-	merged := t.clone()
-	if merged == nil {
-		merged = &Throttling{}
-	}
-	if p.Attribute.Given {
-		merged.Attribute = ""
-		if p.Attribute.Value != nil {
-			merged.Attribute = *p.Attribute.Value
-		}
-	}
-	if p.NodeLimit.Given {
-		merged.NodeLimit = cloneOf(p.NodeLimit.Value)
-	}
-	if *merged == (Throttling{}) {
-		return nil
-	}
-	return merged
-}
-
-// check refuses values that no group may have, whatever it had before.
-func (p ThrottlingPatch) check() error {
-	if p.Attribute.Value != nil {
-		if err := checkAttribute(*p.Attribute.Value); err != nil {
-			return err
-		}
-	}
-	if p.NodeLimit.Value != nil {
-		return checkNodeLimit(*p.NodeLimit.Value)
-	}
-	return nil
-}
 
 // SettingsPatch is the settings part of an update: Clear removes all, a nil
 // value removes its key, other values overwrite.

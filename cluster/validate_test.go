@@ -90,14 +90,14 @@ func TestABadGroupIsRefusedFromAClientAndKeptWhereItIsStored(t *testing.T) {
 			fromLog := apply(t, cluster.Empty(), create(bad), create(good))
 			fromSnapshot := decodeState(t, encodeState(t, fromLog))
 			for _, s := range []*cluster.State{fromLog, fromSnapshot} {
-				require.Equal(t, []string{row.message}, s.Group("b").Faults())
+				require.Equal(t, []string{row.message}, s.Group("b").Faults(cluster.KeyAttribute))
 				require.Equal(t, &bad, s.Group("b"), "kept as it was")
-				require.Empty(t, s.Group("g").Faults())
+				require.Empty(t, s.Group("g").Faults(cluster.KeyAttribute))
 			}
 		})
 	}
 	several := cluster.Group{Throttling: &cluster.Throttling{Attribute: "tenant"}}
-	require.Len(t, several.Faults(), 4, "every fault is named: limits, name, mode, throttling")
+	require.Len(t, several.Faults(cluster.KeyAttribute), 4, "every fault is named: limits, name, mode, throttling")
 }
 
 func TestGroupsAtTheirBoundsAreTaken(t *testing.T) {
@@ -113,7 +113,7 @@ func TestGroupsAtTheirBoundsAreTaken(t *testing.T) {
 			"search.batched_reduce_size": "2", "search.max_buckets": "0", "override_request_values": "true"}},
 	} {
 		require.NoError(t, create(g).Validate(), g.Name)
-		require.Empty(t, g.Faults(), g.Name)
+		require.Empty(t, g.Faults(cluster.KeyAttribute), g.Name)
 	}
 }
 

@@ -13,8 +13,13 @@ import (
 
 // counters are one group's, from the node's start.
 type counters struct {
-	completions, rejections, cancellations, throttled, failures atomic.Uint64
+	completions, rejections, cancellations, throttled, wouldThrottle, failures atomic.Uint64
 }
+
+// throttled and wouldThrottle say which of them a full bucket moves.
+
+func throttled(c *counters) *atomic.Uint64     { return &c.throttled }
+func wouldThrottle(c *counters) *atomic.Uint64 { return &c.wouldThrottle }
 
 // registry is the map from group id to counters, DEFAULT_WORKLOAD_GROUP's
 // among them. One goroutine changes it; any may read.
@@ -87,9 +92,9 @@ type defaultGroup struct{}
 
 func (defaultGroup) instead(string) (string, bool) { return cluster.DefaultGroupID, true }
 
-// count counts a rejection and returns the group on whose counters, "" if on
-// nobody's.
-func (t *Throttle) count(group string) (on string, err error) {
+// count moves the counter of a full bucket and returns the group on whose
+// counters, "" if on nobody's.
+func (t *Throttle) count(group string, which func(*counters) *atomic.Uint64) (on string, err error) {
 	all, err := t.registry.all()
 	if err != nil {
 		return "", err
@@ -105,7 +110,7 @@ func (t *Throttle) count(group string) (on string, err error) {
 	if err := t.countFault(group); err != nil {
 		return "", err
 	}
-	all[on].throttled.Add(1)
+	which(all[on]).Add(1)
 	return on, nil
 }
 
@@ -209,7 +214,10 @@ type GroupStats struct {
 	Rejections    uint64 // for the use of a resource
 	Cancellations uint64
 	Throttled     uint64
-	Failures      uint64 // counted, and not printed by _wlm/stats
+	// WouldThrottle counts the searches that monitor: observes let pass; nil
+	// under monitor: rejects, where nothing of the kind is counted or printed.
+	WouldThrottle *uint64 `json:",omitempty"`
+	Failures      uint64  // counted, and not printed by _wlm/stats
 }
 
 func (c *counters) stats(id string) GroupStats {
@@ -243,7 +251,9 @@ func (t *Throttle) Stats(groupIDs []string) ([]GroupStats, error) {
 		if c == nil {
 			return nil, cluster.Errorf(cluster.ResourceNotFound, "WorkloadGroup with id %s does not exist", id)
 		}
-		stats = append(stats, c.stats(id))
+		one := c.stats(id)
+		t.full.show(&one, c)
+		stats = append(stats, one)
 	}
 	return stats, nil
 }

@@ -56,11 +56,15 @@ func TestAGroupWithoutCounters(t *testing.T) {
 		for _, count := range []func(string){th.Completed, th.Failed, th.Cancelled, th.ResourceRejected} {
 			count("gone")
 		}
-		require.Equal(t, wlm.GroupStats{ID: cluster.DefaultGroupID, Completions: 1}, stats(t, th, cluster.DefaultGroupID))
+		var none *uint64
+		if profile == wlm.ProfileUpstream {
+			none = new(uint64(0))
+		}
+		require.Equal(t, wlm.GroupStats{ID: cluster.DefaultGroupID, Completions: 1, WouldThrottle: none}, stats(t, th, cluster.DefaultGroupID))
 		for _, count := range []func(string){th.Completed, th.Failed, th.Cancelled, th.ResourceRejected} {
 			count("")
 		}
-		require.Equal(t, wlm.GroupStats{ID: cluster.DefaultGroupID, Completions: 2, Failures: 1, Cancellations: 1, Rejections: 1},
+		require.Equal(t, wlm.GroupStats{ID: cluster.DefaultGroupID, Completions: 2, Failures: 1, Cancellations: 1, Rejections: 1, WouldThrottle: none},
 			stats(t, th, cluster.DefaultGroupID))
 	}
 }
@@ -216,7 +220,7 @@ func TestTheRegistryUnderApplyAndSearch(t *testing.T) {
 		t.Run(profile, func(t *testing.T) {
 			switches, err := wlm.Profile(profile)
 			require.NoError(t, err)
-			s := enabled(t, group("g0", cluster.ByGroup, 1))
+			s := written(t, switches, group("g0", cluster.ByGroup, 1))
 			th := throttle(t, wlm.Config{Switches: switches}, s)
 			require.NoError(t, th.Admit(context.Background(), s, "g0", "held", new(wlm.Permit)))
 			var stop atomic.Bool
@@ -264,7 +268,7 @@ func TestTheRegistryUnderApplyAndSearch(t *testing.T) {
 			stop.Store(true)
 			done.Wait()
 			require.Equal(t, refused.Load(), stats(t, th, "g0").Throttled)
-			if profile == wlm.ProfileReviewed {
+			if profile != wlm.ProfileSubmitted {
 				require.Zero(t, admitted.Load())
 				require.Zero(t, uncounted.Load())
 			}

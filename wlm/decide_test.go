@@ -22,13 +22,11 @@ func TestWhoNeedsAPermit(t *testing.T) {
 	unthrottled.Throttling = nil
 	soft, monitor := group("soft", cluster.ByGroup, 1), group("monitor", cluster.ByGroup, 1)
 	soft.ResiliencyMode, monitor.ResiliencyMode = cluster.Soft, cluster.Monitor
-	on := enabled(t, group("g", cluster.ByGroup, 1), group("u", cluster.ByUsername, 1), group("r", cluster.ByRole, 1), unthrottled, soft, monitor)
-	off := apply(t, on, setMode(cluster.Disabled))
-	watching := apply(t, on, setMode(cluster.MonitorOnly))
+	const on, off, watching = cluster.Enabled, cluster.Disabled, cluster.MonitorOnly
 	nobody := context.Background()
 	for _, row := range []struct {
 		name   string
-		state  *cluster.State
+		mode   cluster.Mode
 		group  string
 		ctx    context.Context
 		first  string
@@ -55,13 +53,18 @@ func TestWhoNeedsAPermit(t *testing.T) {
 	} {
 		for _, profile := range wlm.Profiles() {
 			t.Run(row.name+", "+profile, func(t *testing.T) {
-				switches, err := wlm.Profile(profile)
-				require.NoError(t, err)
-				th := throttle(t, wlm.Config{Switches: switches}, row.state)
-				first, p := admit(t, th, row.ctx, row.state, row.group)
-				second, _ := admit(t, th, row.ctx, row.state, row.group)
+				switches := of(t, profile)
+				state := apply(t, written(t, switches, group("g", cluster.ByGroup, 1), group("u", cluster.ByUsername, 1),
+					group("r", cluster.ByRole, 1), unthrottled, soft, monitor), setMode(row.mode))
+				th := throttle(t, wlm.Config{Switches: switches}, state)
+				first, p := admit(t, th, row.ctx, state, row.group)
+				second, _ := admit(t, th, row.ctx, state, row.group)
 				require.Equal(t, row.first, first)
-				require.Equal(t, row.second, second)
+				want := row.second
+				if row.group == "monitor" && profile == wlm.ProfileUpstream {
+					want = "no permit"
+				}
+				require.Equal(t, want, second)
 				require.Equal(t, first == "permit", p.Release())
 				require.Empty(t, th.Permits())
 			})
@@ -69,18 +72,21 @@ func TestWhoNeedsAPermit(t *testing.T) {
 	}
 }
 
-func TestTheFirstRoleWithANameIsCharged(t *testing.T) {
-	for _, profile := range wlm.Profiles() {
-		switches, err := wlm.Profile(profile)
-		require.NoError(t, err)
-		s := enabled(t, group("r", cluster.ByRole, 1))
+// TestOneOfSeveralRolesIsCharged: the first one with a name, or under upstream
+// the smallest.
+func TestOneOfSeveralRolesIsCharged(t *testing.T) {
+	for profile, want := range map[string][]string{
+		wlm.ProfileReviewed:  {"permit", "permit", "429"},
+		wlm.ProfileSubmitted: {"permit", "permit", "429"},
+		wlm.ProfileUpstream:  {"permit", "429", "permit"},
+	} {
+		switches := of(t, profile)
+		s := written(t, switches, group("r", cluster.ByRole, 1))
 		th := throttle(t, wlm.Config{Switches: switches}, s)
-		got, _ := admit(t, th, roles("", "zebra", "all_access"), s, "r")
-		require.Equal(t, "permit", got)
-		got, _ = admit(t, th, roles("all_access", "zebra"), s, "r")
-		require.Equal(t, "permit", got, "charged to all_access")
-		got, _ = admit(t, th, roles("zebra"), s, "r")
-		require.Equal(t, "429", got)
+		for i, as := range []context.Context{roles("", "zebra", "all_access"), roles("all_access", "zebra"), roles("zebra")} {
+			got, _ := admit(t, th, as, s, "r")
+			require.Equal(t, want[i], got, "%s, search %d", profile, i)
+		}
 	}
 }
 

@@ -45,9 +45,12 @@ func (t *Throttle) Footprint() (buckets, slots, spares int) {
 func Join(s PrincipalJoin, p Principal) string { return newJoiner(s).join(&p) }
 
 // Value returns what a principal is throttled by.
-func Value(s PrincipalJoin, p Principal, by cluster.Attribute) string {
-	return newJoiner(s).value(&p, by)
+func Value(s PrincipalJoin, c RoleChoice, p Principal, by cluster.Attribute) string {
+	return newJoiner(s).value(&p, by, newChooser(c))
 }
+
+// CompareUTF16 is the order of role_choice: smallest.
+func CompareUTF16(a, b string) int { return compareUTF16(a, b) }
 
 // MustFit is the ledger's check of what a bucket holds.
 func MustFit(held, limit int) { mustFit(held, limit) }

@@ -30,6 +30,24 @@ func group(name string, by cluster.Attribute, limit int64) cluster.Group {
 	}
 }
 
+// of returns the switches of a profile.
+func of(t testing.TB, profile string) wlm.Switches {
+	t.Helper()
+	s, err := wlm.Profile(profile)
+	require.NoError(t, err)
+	return s
+}
+
+// written returns a state of enabled whose groups' throttling has the form of
+// the switches.
+func written(t testing.TB, s wlm.Switches, groups ...cluster.Group) *cluster.State {
+	t.Helper()
+	for i := range groups {
+		groups[i].Throttling = s.DimensionKey.Write(groups[i].Throttling)
+	}
+	return enabled(t, groups...)
+}
+
 func setMode(mode cluster.Mode) cluster.Command {
 	text := string(mode)
 	return &cluster.PutSettings{SettingsChange: cluster.SettingsChange{Persistent: map[string]*string{cluster.SettingMode: &text}}}

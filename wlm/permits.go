@@ -256,6 +256,8 @@ type Permit struct {
 	shard  *shard  // nil until a permit was granted
 	bucket *bucket // nil unless the permit is held; the shard's lock guards it
 	hash   uint64
+	// counted is written by the search's own Admit, before it starts another.
+	counted bool
 }
 
 // noCopy makes go vet report a copy.
@@ -263,6 +265,11 @@ type noCopy struct{}
 
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
+
+// Counted says whether the throttle counted the last search that was admitted
+// with p: it was given a permit, it was observed under monitor: observes, or
+// its parent was counted. It stays true after Release.
+func (p *Permit) Counted() bool { return p.counted }
 
 // Held says whether the permit is held: false before Admit, after an Admit
 // that needed none or was refused, and after Release.

@@ -1,8 +1,10 @@
 package wlm
 
 import (
+	"cmp"
 	"context"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/wire"
@@ -16,7 +18,7 @@ const PrincipalHeader = "workloadGroupPrincipal"
 // handed it over. An empty user, and an empty role, is as good as none.
 type Principal struct {
 	User  string
-	Roles []string // in the order given; the first one that is not empty is charged
+	Roles []string // in the order given
 	// Canary is a text that names nobody and enters no bucket. It travels
 	// wherever the carrier takes the principal, so that a search of the wire
 	// for it shows a leak.
@@ -45,16 +47,19 @@ func carried(ctx context.Context) *Principal {
 	return p
 }
 
-// joiner turns a principal into one text, and finds in it the value by which a
-// search is throttled: "" if there is none.
+// joiner turns a principal into one text, and finds in it the values by which a
+// search may be throttled. Of several the chooser takes one; "" means none.
 type joiner interface {
 	join(p *Principal) string
-	value(p *Principal, by cluster.Attribute) string
+	value(p *Principal, by cluster.Attribute, c chooser) string
 }
 
 func newJoiner(s PrincipalJoin) joiner {
-	if s == JoinComma {
-		return comma{}
+	switch s {
+	case JoinComma:
+		return separated{","}
+	case JoinUnitSeparator:
+		return separated{"\x1f"}
 	}
 	return escaped{}
 }
@@ -74,20 +79,23 @@ func tokens(p *Principal) []string {
 	return list
 }
 
-// comma is the pull request's way: a name with a comma falls apart, and a name
-// loses what Java's trim takes away at its ends.
-type comma struct{}
+// separated puts a separator between tokens and escapes nothing: a name that
+// holds the separator falls apart, and a name loses what Java's trim takes away
+// at its end. The pull request's separator is ','.
+type separated struct{ by string }
 
-func (comma) join(p *Principal) string { return strings.Join(tokens(p), ",") }
+func (s separated) join(p *Principal) string { return strings.Join(tokens(p), s.by) }
 
-func (c comma) value(p *Principal, by cluster.Attribute) string {
-	for token := range strings.SplitSeq(c.join(p), ",") {
+// value splits the text again.
+func (s separated) value(p *Principal, by cluster.Attribute, c chooser) string {
+	best := ""
+	for token := range strings.SplitSeq(s.join(p), s.by) {
 		token = strings.TrimFunc(token, func(r rune) bool { return r <= ' ' })
-		if value, ok := strings.CutPrefix(token, string(by)+"|"); ok && value != "" {
-			return value
+		if value, ok := strings.CutPrefix(token, string(by)+"|"); ok {
+			best = c.better(best, value)
 		}
 	}
-	return ""
+	return best
 }
 
 // escaped puts a backslash before every comma and backslash of a token, so
@@ -106,16 +114,73 @@ func (escaped) join(p *Principal) string {
 // value looks at the principal itself. To join, split and take the escapes
 // back gives the same, since every byte survives, and would cost each search
 // two allocations.
-func (escaped) value(p *Principal, by cluster.Attribute) string {
+func (escaped) value(p *Principal, by cluster.Attribute, c chooser) string {
 	if by == cluster.ByUsername {
 		return p.User
 	}
+	best := ""
 	for _, role := range p.Roles {
-		if role != "" {
-			return role
-		}
+		best = c.better(best, role)
 	}
-	return ""
+	return best
+}
+
+// chooser says which of two values is charged; an empty one never is if the
+// other is not.
+type chooser interface {
+	better(best, next string) string
+}
+
+func newChooser(s RoleChoice) chooser {
+	if s == RoleSmallest {
+		return smallest{}
+	}
+	return first{}
+}
+
+type first struct{}
+
+func (first) better(best, next string) string {
+	if best == "" {
+		return next
+	}
+	return best
+}
+
+type smallest struct{}
+
+func (smallest) better(best, next string) string {
+	if best == "" || next != "" && compareUTF16(next, best) < 0 {
+		return next
+	}
+	return best
+}
+
+// compareUTF16 orders texts by their UTF-16 code units as Java does, which
+// differs from the order of bytes where one has a character beyond U+FFFF.
+// Bytes that are not UTF-8 count as U+FFFD; texts that are equal by that are
+// ordered by their bytes, so that different texts are never equal.
+func compareUTF16(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		r, n := utf8.DecodeRuneInString(x)
+		q, m := utf8.DecodeRuneInString(y)
+		if r != q {
+			return cmp.Compare(orderUTF16(r), orderUTF16(q))
+		}
+		x, y = x[n:], y[m:]
+	}
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
+}
+
+// orderUTF16 moves the characters that UTF-16 writes with surrogates (U+D800 to
+// U+DFFF) to where these stand: below U+E000, and in their own order.
+func orderUTF16(r rune) rune {
+	const surrogates, beyond = 0xe000, 0x10000
+	if r >= surrogates && r < beyond {
+		return r + utf8.MaxRune
+	}
+	return r
 }
 
 // carrier decides what of a principal goes into messages between nodes.

@@ -77,7 +77,7 @@ func TestNamesCollideUnderComma(t *testing.T) {
 		{wlm.Principal{Roles: []string{",", "x"}}, cluster.ByRole, "x"},
 		{wlm.Principal{User: "\u00a0a\u2003"}, cluster.ByUsername, "\u00a0a\u2003"}, // Java trims ASCII only
 	} {
-		require.Equal(t, row.want, wlm.Value(wlm.JoinComma, row.as, row.by), "%q by %s", row.as, row.by)
+		require.Equal(t, row.want, wlm.Value(wlm.JoinComma, wlm.RoleFirst, row.as, row.by), "%q by %s", row.as, row.by)
 	}
 }
 
@@ -195,11 +195,11 @@ func FuzzEscapedKeepsEveryByte(f *testing.F) {
 			require.Equal(t, tokens, splitEscaped(text))
 		}
 		for _, by := range []cluster.Attribute{cluster.ByUsername, cluster.ByRole} {
-			require.Equal(t, want[by], wlm.Value(wlm.JoinEscaped, p, by))
+			require.Equal(t, want[by], wlm.Value(wlm.JoinEscaped, wlm.RoleFirst, p, by))
 		}
 		// Names without what comma stumbles over mean the same to both.
 		if !strings.ContainsFunc(name+first+second, func(r rune) bool { return r <= ' ' || r == ',' }) {
-			require.Equal(t, want[cluster.ByUsername], wlm.Value(wlm.JoinComma, p, cluster.ByUsername))
+			require.Equal(t, want[cluster.ByUsername], wlm.Value(wlm.JoinComma, wlm.RoleFirst, p, cluster.ByUsername))
 		}
 	})
 }

@@ -3,6 +3,8 @@ package wlm
 import (
 	"fmt"
 	"strings"
+
+	"github.com/wlmsim/wlmsim/cluster"
 )
 
 // The profiles by name.
@@ -12,10 +14,13 @@ const (
 	ProfileReviewed = "reviewed"
 	// ProfileSubmitted is the pull request as it was first written.
 	ProfileSubmitted = "submitted"
+	// ProfileUpstream is what OpenSearch made of it: its pull request 22869
+	// after the review there (generation G3).
+	ProfileUpstream = "upstream"
 )
 
 // Profiles returns the name of every profile, the default first.
-func Profiles() []string { return []string{ProfileReviewed, ProfileSubmitted} }
+func Profiles() []string { return []string{ProfileReviewed, ProfileSubmitted, ProfileUpstream} }
 
 // Profile returns the switches of a profile, all of them set. An unknown name
 // is an error that lists the known ones.
@@ -31,7 +36,19 @@ func Profile(name string) (Switches, error) {
 			PrincipalCarrier: CarrierHeader,
 			PrincipalJoin:    JoinComma,
 			Acquire:          AcquireRollback,
-		}, nil
+		}.filled(), nil
+	case ProfileUpstream:
+		return Switches{
+			PrincipalJoin: JoinUnitSeparator,
+			Publication:   PublicationManagerLast,
+			DimensionKey:  cluster.KeyBy,
+			RejectionText: TextNamesGroup,
+			Monitor:       MonitorObserves,
+			Nested:        NestedExempt,
+			Scroll:        ScrollCharged,
+			RoleChoice:    RoleSmallest,
+			GroupHeader:   HeaderKeepsOuter,
+		}.filled(), nil
 	}
 	return Switches{}, fmt.Errorf("profile %q is unknown: one of %s", name, strings.Join(Profiles(), ", "))
 }

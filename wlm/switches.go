@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/wlmsim/wlmsim/cluster"
 )
 
 // Counters says how the map from group to counters behaves when a read and a
@@ -63,6 +65,10 @@ const (
 	JoinEscaped PrincipalJoin = "escaped"
 	// JoinComma joins and splits with ',' and escapes nothing; breaks promise 4.
 	JoinComma PrincipalJoin = "comma"
+	// JoinUnitSeparator joins and splits with U+001F and escapes nothing. Names
+	// with commas are safe; a name that ends in blanks or holds a U+001F still
+	// breaks promise 4.
+	JoinUnitSeparator PrincipalJoin = "unit_separator"
 )
 
 // Acquire says how a permit is taken. Source: the pull request's mechanism,
@@ -77,15 +83,109 @@ const (
 	AcquireRollback Acquire = "rollback"
 )
 
+// Publication says when the leader's own node applies a version. Whoever
+// delivers versions to the applier gives it effect, not this package. Source:
+// generation G3, and raft's nature.
+type Publication string
+
+const (
+	// PublicationLeaderFirst applies it as soon as it is committed.
+	PublicationLeaderFirst Publication = "leader_first"
+	// PublicationManagerLast applies it when every other node has, has failed,
+	// or the publish timeout is over.
+	PublicationManagerLast Publication = "manager_last"
+)
+
+// RejectionText says what a throttled client reads. Source: the pull request,
+// and what later versions made of it.
+type RejectionText string
+
+const (
+	// TextNodeLevel names the limit alone.
+	TextNodeLevel RejectionText = "node_level"
+	// TextNamesGroup names the group, the user or role that was charged, and
+	// the limit.
+	TextNamesGroup RejectionText = "names_group"
+)
+
+// Monitor says what becomes of a search of a group in resiliency mode monitor
+// that finds its bucket full. Source: generations G0 and G3.
+type Monitor string
+
+const (
+	// MonitorRejects refuses it, as in the other modes.
+	MonitorRejects Monitor = "rejects"
+	// MonitorObserves admits it without a permit and counts it on
+	// total_would_throttle.
+	MonitorObserves Monitor = "observes"
+)
+
+// Nested says whether a search that another one starts is charged. Source:
+// generations G0 and G3.
+type Nested string
+
+const (
+	// NestedCharged charges it like any other, so that a search whose rewrite
+	// asks its own group may refuse itself.
+	NestedCharged Nested = "charged"
+	// NestedExempt admits it without a permit if the search that started it was
+	// counted, whatever the groups of the two.
+	NestedExempt Nested = "exempt"
+)
+
+// Scroll says whether the next page of a scroll is charged. Source:
+// generations G0 and G3.
+type Scroll string
+
+const (
+	// ScrollFree admits a next page without a permit.
+	ScrollFree Scroll = "free"
+	// ScrollCharged charges it like a search.
+	ScrollCharged Scroll = "charged"
+)
+
+// RoleChoice says which of several values is charged, as a user with several
+// roles has them. Source: generations G0 and G2.
+type RoleChoice string
+
+const (
+	// RoleFirst charges the first one in the order given.
+	RoleFirst RoleChoice = "first"
+	// RoleSmallest charges the one that Java's order of strings puts first:
+	// that of UTF-16 code units.
+	RoleSmallest RoleChoice = "smallest"
+)
+
+// GroupHeader says what becomes of a search that names a group by its header
+// and is given another, or the same, by a rule: above all one that a search
+// with a group has started. Source: issue 22927 of OpenSearch and the pull
+// request 22932 that answers it.
+type GroupHeader string
+
+const (
+	// HeaderPutOnce refuses it, since the header may be put once only.
+	HeaderPutOnce GroupHeader = "put_once"
+	// HeaderKeepsOuter leaves the header as it was.
+	HeaderKeepsOuter GroupHeader = "keeps_outer"
+)
+
 // Switches are the places where versions of OpenSearch's throttle differ. An
 // empty field means the value of profile reviewed.
 type Switches struct {
-	Counters         Counters         `json:"counters,omitempty" yaml:"counters,omitempty"`
-	MissingCounters  MissingCounters  `json:"missing_counters,omitempty" yaml:"missing_counters,omitempty"`
-	CountFailure     CountFailure     `json:"count_failure,omitempty" yaml:"count_failure,omitempty"`
-	PrincipalCarrier PrincipalCarrier `json:"principal_carrier,omitempty" yaml:"principal_carrier,omitempty"`
-	PrincipalJoin    PrincipalJoin    `json:"principal_join,omitempty" yaml:"principal_join,omitempty"`
-	Acquire          Acquire          `json:"acquire,omitempty" yaml:"acquire,omitempty"`
+	Counters         Counters             `json:"counters,omitempty" yaml:"counters,omitempty"`
+	MissingCounters  MissingCounters      `json:"missing_counters,omitempty" yaml:"missing_counters,omitempty"`
+	CountFailure     CountFailure         `json:"count_failure,omitempty" yaml:"count_failure,omitempty"`
+	PrincipalCarrier PrincipalCarrier     `json:"principal_carrier,omitempty" yaml:"principal_carrier,omitempty"`
+	PrincipalJoin    PrincipalJoin        `json:"principal_join,omitempty" yaml:"principal_join,omitempty"`
+	Acquire          Acquire              `json:"acquire,omitempty" yaml:"acquire,omitempty"`
+	Publication      Publication          `json:"publication,omitempty" yaml:"publication,omitempty"`
+	DimensionKey     cluster.DimensionKey `json:"dimension_key,omitempty" yaml:"dimension_key,omitempty"`
+	RejectionText    RejectionText        `json:"rejection_text,omitempty" yaml:"rejection_text,omitempty"`
+	Monitor          Monitor              `json:"monitor,omitempty" yaml:"monitor,omitempty"`
+	Nested           Nested               `json:"nested,omitempty" yaml:"nested,omitempty"`
+	Scroll           Scroll               `json:"scroll,omitempty" yaml:"scroll,omitempty"`
+	RoleChoice       RoleChoice           `json:"role_choice,omitempty" yaml:"role_choice,omitempty"`
+	GroupHeader      GroupHeader          `json:"group_header,omitempty" yaml:"group_header,omitempty"`
 }
 
 // field is one switch of a Switches: its name, where its value is, and what
@@ -102,8 +202,16 @@ func fields(s *Switches) []field {
 		{"missing_counters", (*string)(&s.MissingCounters), texts(MissingSkip, MissingDefaultGroup)},
 		{"count_failure", (*string)(&s.CountFailure), texts(FailureKeepsRejection, FailureSwallowsRejection)},
 		{"principal_carrier", (*string)(&s.PrincipalCarrier), texts(CarrierContext, CarrierHeader)},
-		{"principal_join", (*string)(&s.PrincipalJoin), texts(JoinEscaped, JoinComma)},
+		{"principal_join", (*string)(&s.PrincipalJoin), texts(JoinEscaped, JoinComma, JoinUnitSeparator)},
 		{"acquire", (*string)(&s.Acquire), texts(AcquireExact, AcquireRollback)},
+		{"publication", (*string)(&s.Publication), texts(PublicationLeaderFirst, PublicationManagerLast)},
+		{"dimension_key", (*string)(&s.DimensionKey), texts(cluster.KeyAttribute, cluster.KeyBy)},
+		{"rejection_text", (*string)(&s.RejectionText), texts(TextNodeLevel, TextNamesGroup)},
+		{"monitor", (*string)(&s.Monitor), texts(MonitorRejects, MonitorObserves)},
+		{"nested", (*string)(&s.Nested), texts(NestedCharged, NestedExempt)},
+		{"scroll", (*string)(&s.Scroll), texts(ScrollFree, ScrollCharged)},
+		{"role_choice", (*string)(&s.RoleChoice), texts(RoleFirst, RoleSmallest)},
+		{"group_header", (*string)(&s.GroupHeader), texts(HeaderPutOnce, HeaderKeepsOuter)},
 	}
 }
 

@@ -11,8 +11,10 @@ import (
 
 func TestProfilesSetEverySwitch(t *testing.T) {
 	want := map[string]string{
-		wlm.ProfileReviewed:  `{"counters":"safe","missing_counters":"skip","count_failure":"keeps_rejection","principal_carrier":"context","principal_join":"escaped","acquire":"exact"}`,
-		wlm.ProfileSubmitted: `{"counters":"plain","missing_counters":"default_group","count_failure":"swallows_rejection","principal_carrier":"header","principal_join":"comma","acquire":"rollback"}`,
+		wlm.ProfileReviewed:  `{"counters":"safe","missing_counters":"skip","count_failure":"keeps_rejection","principal_carrier":"context","principal_join":"escaped","acquire":"exact","publication":"leader_first","dimension_key":"attribute","rejection_text":"node_level","monitor":"rejects","nested":"charged","scroll":"free","role_choice":"first","group_header":"put_once"}`,
+		wlm.ProfileSubmitted: `{"counters":"plain","missing_counters":"default_group","count_failure":"swallows_rejection","principal_carrier":"header","principal_join":"comma","acquire":"rollback","publication":"leader_first","dimension_key":"attribute","rejection_text":"node_level","monitor":"rejects","nested":"charged","scroll":"free","role_choice":"first","group_header":"put_once"}`,
+		wlm.ProfileUpstream: `{"counters":"safe","missing_counters":"skip","count_failure":"keeps_rejection","principal_carrier":"context","principal_join":"unit_separator","acquire":"exact",` +
+			`"publication":"manager_last","dimension_key":"by","rejection_text":"names_group","monitor":"observes","nested":"exempt","scroll":"charged","role_choice":"smallest","group_header":"keeps_outer"}`,
 	}
 	require.Len(t, wlm.Profiles(), len(want))
 	for _, name := range wlm.Profiles() {
@@ -25,7 +27,7 @@ func TestProfilesSetEverySwitch(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err := wlm.Profile("upstrem")
-	require.EqualError(t, err, `profile "upstrem" is unknown: one of reviewed, submitted`)
+	require.EqualError(t, err, `profile "upstrem" is unknown: one of reviewed, submitted, upstream`)
 }
 
 func TestOneSwitchIsSetAlone(t *testing.T) {
@@ -52,12 +54,12 @@ func TestOneSwitchIsSetAlone(t *testing.T) {
 
 func TestUnknownSwitchesAndValuesListWhatIsAllowed(t *testing.T) {
 	_, err := wlm.Switches{}.With("counter", "safe")
-	require.EqualError(t, err, `switch "counter" is unknown: one of counters, missing_counters, count_failure, principal_carrier, principal_join, acquire`)
+	require.EqualError(t, err, `switch "counter" is unknown: one of counters, missing_counters, count_failure, principal_carrier, principal_join, acquire, publication, dimension_key, rejection_text, monitor, nested, scroll, role_choice, group_header`)
 	_, err = wlm.Switches{}.With("acquire", "Exact")
 	require.EqualError(t, err, `switch acquire cannot be "Exact": one of exact, rollback`)
 }
 
 func TestNewReportsEveryFaultAtOnce(t *testing.T) {
 	_, err := wlm.New(wlm.Config{Switches: wlm.Switches{Counters: "quick", PrincipalJoin: "dot"}})
-	require.EqualError(t, err, "switch counters cannot be \"quick\": one of safe, plain\nswitch principal_join cannot be \"dot\": one of escaped, comma")
+	require.EqualError(t, err, "switch counters cannot be \"quick\": one of safe, plain\nswitch principal_join cannot be \"dot\": one of escaped, comma, unit_separator")
 }

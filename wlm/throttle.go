@@ -39,7 +39,14 @@ type Throttle struct {
 	applied    atomic.Pointer[applied]
 	ledger     *ledger
 	acquirer   acquirer
+	key        cluster.DimensionKey
 	join       joiner
+	choose     chooser
+	nested     nesting
+	page       paging
+	full       fullBucket
+	text       rejectionText
+	tags       tagging
 	carrier    carrier
 	registry   registry
 	missing    fallback
@@ -60,7 +67,14 @@ func New(c Config) (*Throttle, error) {
 		log:      c.Log,
 		fault:    c.CountFault,
 		ledger:   &ledger{seed: c.Seed},
+		key:      c.Switches.DimensionKey,
 		join:     newJoiner(c.Switches.PrincipalJoin),
+		choose:   newChooser(c.Switches.RoleChoice),
+		nested:   newNesting(c.Switches.Nested),
+		page:     newPaging(c.Switches.Scroll),
+		full:     newFullBucket(c.Switches.Monitor),
+		text:     newRejectionText(c.Switches.RejectionText),
+		tags:     newTagging(c.Switches.GroupHeader),
 		carrier:  newCarrier(c.Switches.PrincipalCarrier),
 		registry: newRegistry(c.Switches.Counters),
 		missing:  newFallback(c.Switches.MissingCounters),
@@ -68,7 +82,7 @@ func New(c Config) (*Throttle, error) {
 		warned:   map[string]bool{},
 	}
 	t.acquirer = newAcquirer(c.Switches.Acquire, t.ledger, c.Probe)
-	t.applied.Store((&applied{}).after(cluster.Empty()))
+	t.applied.Store((&applied{key: t.key}).after(cluster.Empty()))
 	return t, nil
 }
 
@@ -92,29 +106,42 @@ func (t *Throttle) ClusterChanged(_, next *cluster.State) error {
 		}
 		faulty[g.ID] = true
 		if !t.warned[g.ID] {
-			t.log.Warn("a workload group is stored with faults and is not throttled", "group", g.ID, "faults", g.Faults())
+			t.log.Warn("a workload group is stored with faults and is not throttled", "group", g.ID, "faults", g.Faults(t.key))
 		}
 	}
 	t.warned = faulty
 	return nil
 }
 
-// Admit decides on one search of a group, by the state that the search read.
-// It returns nil if the search may run; p.Held() then says whether with a
-// permit or without. Else it returns a [*Rejection]. search names the search
-// at the steps; p must hold no permit.
+// Admit decides on one search of a group that no other search has started, by
+// the state that the search read. It returns nil if the search may run;
+// p.Held() then says whether with a permit or without. Else it returns a
+// [*Rejection]. search names the search at the steps; p must hold no permit.
 //
 // A search runs without a permit when the cluster's mode is not enabled, it has
 // no group or the default one, state has no such group, the group is not
 // throttled or is stored with faults, or ctx carries no user or role to
-// throttle it by.
+// throttle it by; under monitor: observes also when its bucket is full and its
+// group only watches.
 func (t *Throttle) Admit(ctx context.Context, state *cluster.State, groupID, search string, p *Permit) error {
+	return t.AdmitNested(ctx, state, groupID, search, nil, p)
+}
+
+// AdmitNested is Admit for a search that another one has started, whose permit
+// is parent, held or not; nil: none has. Under nested: exempt a search whose
+// parent was counted, see [Permit.Counted], runs without a permit and is
+// counted itself, so that its own ones are exempt as well.
+func (t *Throttle) AdmitNested(ctx context.Context, state *cluster.State, groupID, search string, parent, p *Permit) error {
 	if p.bucket != nil { // without the lock: nobody else has p at this time
 		panic("wlm: a permit that is held is used for another search")
 	}
-	d := decide(ctx, t.applied.Load(), state, groupID, t.join)
+	p.counted = false
+	d := t.decide(ctx, state, groupID, parent)
 	switch d.reason {
 	case needsPermit:
+	case exempt:
+		p.counted = true
+		return nil
 	case faulty:
 		t.failedOpen.Add(1)
 		return nil
@@ -127,12 +154,19 @@ func (t *Throttle) Admit(ctx context.Context, state *cluster.State, groupID, sea
 	}
 	held, ok := t.acquirer.acquire(a, p)
 	if !ok {
-		return t.reject(a, held)
+		return t.full.found(t, d.group, a, held, p)
 	}
+	p.counted = true
 	if t.probe.On() {
 		t.probe.At(a.event(probe.Acquired, held, 0))
 	}
 	return nil
+}
+
+// AdmitPage is Admit for the next page of a scroll, which has no parent: it
+// runs without a permit under scroll: free.
+func (t *Throttle) AdmitPage(ctx context.Context, state *cluster.State, groupID, search string, p *Permit) error {
+	return t.page.admit(t, ctx, state, groupID, search, p)
 }
 
 // FailedOpen counts the searches that were admitted because their limit could

@@ -53,6 +53,10 @@ const (
 	// Counted: a rejection was counted, or its count was skipped or failed.
 	// The detail is the group on which it was counted, "" if on none.
 	Counted Step = "wlm.counted"
+	// Observed: the bucket was full, the group only watches, and the search is
+	// about to be counted and to run without a permit; under the switch
+	// monitor: observes only.
+	Observed Step = "wlm.observed"
 	// FannedOut: every data node's message is on its way.
 	FannedOut Step = "coordinator.fanned_out"
 	// DataNodeAnswer: a data node has done its shards and is about to answer.
@@ -89,6 +93,7 @@ var steps = []struct {
 	{Rejected, "the bucket was full, nothing is counted yet"},
 	{MapRead, "a rejection is about to look its group's counters up"},
 	{Counted, "a rejection was counted, or its count was skipped or failed"},
+	{Observed, "the bucket was full and the group only watches (monitor: observes)"},
 	{FannedOut, "every data node's message is on its way"},
 	{DataNodeAnswer, "a data node is about to answer"},
 	{Merge, "the answers are about to be merged"},

@@ -60,13 +60,13 @@ func FuzzGroupBodies(f *testing.F) {
 			object := strict(t, body)
 			g := w.cluster.State().GroupNamed(object["name"].(string))
 			require.NotNil(t, g)
-			require.Empty(t, g.Faults(), "%q", body)
+			require.Empty(t, g.Faults(cluster.KeyAttribute), "%q", body)
 		}
 		w = newWorld(t)
 		require.Equal(t, http.StatusOK, w.createGroup("old", `{"attribute":"role","node_limit":3}`).Code)
 		if settle(t, w, http.MethodPost, "/_wlm/workload_group/old", body) {
 			strict(t, body)
-			require.Empty(t, w.cluster.State().GroupNamed("old").Faults(), "%q", body)
+			require.Empty(t, w.cluster.State().GroupNamed("old").Faults(cluster.KeyAttribute), "%q", body)
 		}
 	})
 }

@@ -1,0 +1,263 @@
+package cluster
+
+import "strconv"
+
+// DimensionKey is the form in which a group's throttling says whose requests
+// share a bucket: the name of its key, and with it every rule and message about
+// throttling. The zero value means KeyAttribute.
+//
+// Source: generations G0 to G2 of OpenSearch's WorkloadGroupThrottleSettings
+// for KeyAttribute, G3 for KeyBy.
+type DimensionKey string
+
+const (
+	// KeyAttribute: `attribute` is group, username or role, and goes with a
+	// limit as the limit goes with it.
+	KeyAttribute DimensionKey = "attribute"
+	// KeyBy: `by` is username or role; without it the whole group shares a
+	// bucket.
+	KeyBy DimensionKey = "by"
+)
+
+// form is one way to write throttling. Every error is for the client.
+type form interface {
+	// field returns where a throttling, and where a patch, has the dimension.
+	field(t *Throttling) *Attribute
+	given(p *ThrottlingPatch) *Optional[Attribute]
+	// stranger returns the key of the other form that t has, "" if none.
+	stranger(t *Throttling) string
+	// whole is what the field holds where the group shares one bucket.
+	whole() Attribute
+	checkDimension(a Attribute) error
+	// checkPair looks at a dimension and a limit that are sound alone.
+	checkPair(a Attribute, limited bool) error
+	notInteger(text string) error
+	negative(text string) error
+	tooGreat(text string) error
+}
+
+func (k DimensionKey) form() form {
+	if k == KeyBy {
+		return byForm{}
+	}
+	return attributeForm{}
+}
+
+// known refuses a form that only a newer program knows.
+func (k DimensionKey) known() error {
+	if k != "" && k != KeyAttribute && k != KeyBy {
+		return Errorf(IllegalArgument, "throttling has no form [%s]: one of [%s, %s]", k, KeyAttribute, KeyBy)
+	}
+	return nil
+}
+
+// Check returns why a group must not be throttled by t, with OpenSearch's
+// message, or nil. A nil t is valid: no throttling.
+func (k DimensionKey) Check(t *Throttling) error {
+	if err := k.known(); err != nil || t == nil {
+		return err
+	}
+	f := k.form()
+	if key := f.stranger(t); key != "" {
+		return UnknownThrottleSetting(key)
+	}
+	dimension := *f.field(t)
+	if dimension != "" {
+		if err := f.checkDimension(dimension); err != nil {
+			return err
+		}
+	}
+	if t.NodeLimit != nil {
+		if err := k.CheckLimit(*t.NodeLimit); err != nil {
+			return err
+		}
+	}
+	return f.checkPair(dimension, t.NodeLimit != nil)
+}
+
+// CheckDimension returns why the key must not have a value, or nil. Unlike an
+// absent key, an empty value is refused.
+func (k DimensionKey) CheckDimension(a Attribute) error { return k.form().checkDimension(a) }
+
+// CheckLimit returns why node_limit must not have a value, or nil.
+func (k DimensionKey) CheckLimit(limit int64) error {
+	switch text := strconv.FormatInt(limit, 10); {
+	case limit < 0:
+		return k.form().negative(text)
+	case limit > MaxNodeLimit:
+		return k.form().tooGreat(text)
+	case limit == 0:
+		return Errorf(IllegalArgument, "Effective throttle ceiling is 0 (node_limit=0); this would reject all requests. Set node_limit to a positive value, or set throttling as null to disable throttling")
+	}
+	return nil
+}
+
+// RefuseLimit returns the refusal of a node_limit that is no int64, given as
+// the text of the request: negative and whole say what kind of text it is.
+func (k DimensionKey) RefuseLimit(text string, whole, negative bool) error {
+	switch {
+	case !whole:
+		return k.form().notInteger(text)
+	case negative:
+		return k.form().negative(text)
+	}
+	return k.form().tooGreat(text)
+}
+
+// UnknownThrottleSetting is the refusal of a key that throttling does not have.
+func UnknownThrottleSetting(key string) error {
+	return Errorf(IllegalArgument, "Unknown throttle setting: %s", key)
+}
+
+// Dimension returns whose requests share a bucket of a group that is throttled
+// by t, which must be sound in this form.
+func (k DimensionKey) Dimension(t *Throttling) Attribute {
+	f := k.form()
+	if a := *f.field(t); a != "" {
+		return a
+	}
+	return ByGroup
+}
+
+// Write returns t, which has the form of KeyAttribute, in the form of k.
+func (k DimensionKey) Write(t *Throttling) *Throttling {
+	if t == nil {
+		return nil
+	}
+	written := &Throttling{NodeLimit: cloneOf(t.NodeLimit)}
+	*k.form().field(written) = k.value(t.Attribute)
+	return written
+}
+
+// WritePatch returns p, which has the form of KeyAttribute, in the form of k.
+func (k DimensionKey) WritePatch(p ThrottlingPatch) ThrottlingPatch {
+	given := p.Attribute
+	if given.Value != nil {
+		value := k.value(*given.Value)
+		given.Value = &value
+		if value == "" {
+			given.Value = nil
+		}
+	}
+	p.Attribute = Optional[Attribute]{}
+	*k.form().given(&p) = given
+	return p
+}
+
+// value is what the key holds for an attribute.
+func (k DimensionKey) value(a Attribute) Attribute {
+	if a == ByGroup {
+		return k.form().whole()
+	}
+	return a
+}
+
+// checkPatch refuses values that no group may have, whatever it had before.
+func (k DimensionKey) checkPatch(p ThrottlingPatch) error {
+	if err := k.known(); err != nil {
+		return err
+	}
+	f := k.form()
+	if key := f.stranger(&Throttling{Attribute: mark(p.Attribute), By: mark(p.By)}); key != "" {
+		return UnknownThrottleSetting(key)
+	}
+	if given := f.given(&p); given.Value != nil {
+		if err := f.checkDimension(*given.Value); err != nil {
+			return err
+		}
+	}
+	if p.NodeLimit.Value != nil {
+		return k.CheckLimit(*p.NodeLimit.Value)
+	}
+	return nil
+}
+
+// mark is not empty if the field was given, null or not.
+func mark(o Optional[Attribute]) Attribute {
+	if o.Given {
+		return "given"
+	}
+	return ""
+}
+
+type attributeForm struct{}
+
+func (attributeForm) field(t *Throttling) *Attribute                { return &t.Attribute }
+func (attributeForm) given(p *ThrottlingPatch) *Optional[Attribute] { return &p.Attribute }
+func (attributeForm) whole() Attribute                              { return ByGroup }
+
+func (attributeForm) stranger(t *Throttling) string {
+	if t.By != "" {
+		return string(KeyBy)
+	}
+	return ""
+}
+
+func (attributeForm) checkDimension(a Attribute) error {
+	if a != ByGroup && a != ByUsername && a != ByRole {
+		return Errorf(IllegalArgument, "throttling.attribute must be one of [group, username, role] but was '%s'", a)
+	}
+	return nil
+}
+
+func (attributeForm) checkPair(a Attribute, limited bool) error {
+	switch {
+	case !limited:
+		return Errorf(IllegalArgument, "throttling.node_limit is required when throttling.attribute is set; set throttling as null to disable throttling instead")
+	case a == "":
+		return Errorf(IllegalArgument, "throttling.attribute is required when a throttle limit is set")
+	}
+	return nil
+}
+
+func (attributeForm) notInteger(text string) error {
+	return Errorf(IllegalArgument, "throttling.node_limit must be an integer but was '%s'", text)
+}
+
+func (attributeForm) negative(text string) error {
+	return Errorf(IllegalArgument, "throttling.node_limit must be non-negative but was %s", text)
+}
+
+func (attributeForm) tooGreat(text string) error {
+	return Errorf(IllegalArgument, "throttling.node_limit must not exceed %d but was %s", MaxNodeLimit, text)
+}
+
+// byForm wraps each message as OpenSearch's parser of a setting does.
+type byForm struct{}
+
+func (byForm) field(t *Throttling) *Attribute                { return &t.By }
+func (byForm) given(p *ThrottlingPatch) *Optional[Attribute] { return &p.By }
+func (byForm) whole() Attribute                              { return "" }
+
+func (byForm) stranger(t *Throttling) string {
+	if t.Attribute != "" {
+		return string(KeyAttribute)
+	}
+	return ""
+}
+
+func (byForm) checkDimension(a Attribute) error {
+	if a != ByUsername && a != ByRole {
+		return Errorf(IllegalArgument, "Invalid value '%s' for throttling.by: throttling.by must be one of [username, role] when set but was '%s'", a, a)
+	}
+	return nil
+}
+
+// checkPair refuses a bag that has neither as well: OpenSearch stores none.
+func (byForm) checkPair(_ Attribute, limited bool) error {
+	if !limited {
+		return Errorf(IllegalArgument, "throttling.node_limit is required when throttling.by is set; set throttling as null to disable throttling instead")
+	}
+	return nil
+}
+
+func (byForm) notInteger(text string) error {
+	return Errorf(IllegalArgument, "Invalid value '%s' for throttling.node_limit: Failed to parse value [%s] for setting [node_limit]", text, text)
+}
+
+func (byForm) negative(text string) error {
+	return Errorf(IllegalArgument, "Invalid value '%s' for throttling.node_limit: throttling.node_limit must be non-negative but was %s", text, text)
+}
+
+// tooGreat is what a number beyond an int is to OpenSearch: none.
+func (f byForm) tooGreat(text string) error { return f.notInteger(text) }
