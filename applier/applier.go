@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
@@ -39,10 +40,11 @@ type Config struct {
 	Probe *probe.Probe // nil: no steps
 	Log   *slog.Logger // nil: no log
 	// Gate, if set, is called between step applier.received and the first
-	// subscriber. It may block, until ctx ends with Close; a version that
-	// Close meets here is not applied. The publication manager_last
-	// waits here for the other nodes. The initial state passes no gate.
-	Gate func(ctx context.Context, next *cluster.State)
+	// subscriber, with the time at which the version was enqueued. It may
+	// block, until ctx ends with Close; a version that Close meets here is not
+	// applied. The publication manager_last waits here for the other nodes.
+	// The initial state passes no gate.
+	Gate func(ctx context.Context, next *cluster.State, since time.Time)
 }
 
 func (c Config) withDefaults() Config {
@@ -70,7 +72,7 @@ type Applier struct {
 	ended   chan struct{} // closed when the goroutine has ended; nil before Start
 
 	mu      sync.Mutex // guards what follows and ended, never held across a wait or a call
-	queue   []*cluster.State
+	queue   []queued
 	last    uint64 // version that was queued last
 	waiters []waiter
 }
@@ -78,6 +80,12 @@ type Applier struct {
 type subscriber struct {
 	name string
 	hear Func
+}
+
+// queued is a version that waits to be applied.
+type queued struct {
+	state *cluster.State
+	since time.Time // when it was enqueued; zero for the initial state
 }
 
 // waiter is somebody in Wait. done is closed when the version is applied.
@@ -125,7 +133,7 @@ func (a *Applier) Start(initial *cluster.State) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended = make(chan struct{})
-	a.queue = []*cluster.State{initial}
+	a.queue = []queued{{state: initial}}
 	a.last = initial.Version()
 	go a.run()
 }
@@ -157,7 +165,7 @@ func (a *Applier) Enqueue(next *cluster.State) error {
 		return fmt.Errorf("enqueue version %d: %w: %d versions wait and %d may; version %d is applied",
 			next.Version(), ErrQueueFull, len(a.queue), a.config.Queue, a.applied.Load())
 	}
-	a.queue = append(a.queue, next)
+	a.queue = append(a.queue, queued{next, time.Now()})
 	a.last = next.Version()
 	select {
 	case a.wake <- struct{}{}:
@@ -233,43 +241,42 @@ func (a *Applier) Close() {
 func (a *Applier) run() {
 	defer close(a.ended)
 	defer a.close() // a listener may end its goroutine: nobody may wait for ever
-	gate := func(context.Context, *cluster.State) {}
-	for next := a.take(); next != nil; next = a.take() {
-		a.at(probe.Event{Step: probe.ApplierReceived, Touches: a.untilPublished()}, next)
-		if gate(a.closing, next); a.closing.Err() != nil {
+	for next, more := a.take(); more; next, more = a.take() {
+		a.at(probe.Event{Step: probe.ApplierReceived, Touches: a.untilPublished()}, next.state)
+		if !next.since.IsZero() && a.config.Gate != nil {
+			a.config.Gate(a.closing, next.state, next.since)
+		}
+		if a.closing.Err() != nil {
 			return
 		}
-		a.apply(next)
-		if a.config.Gate != nil {
-			gate = a.config.Gate // from the second on: the initial state passes none
-		}
+		a.apply(next.state)
 	}
 }
 
-// take waits for the next version of the queue; nil once the applier closes.
-func (a *Applier) take() *cluster.State {
+// take waits for the next version of the queue; false once the applier closes.
+func (a *Applier) take() (next queued, more bool) {
 	for a.closing.Err() == nil {
-		if next := a.pop(); next != nil {
-			return next
+		if next, more = a.pop(); more {
+			return next, true
 		}
 		select {
 		case <-a.wake:
 		case <-a.closing.Done():
 		}
 	}
-	return nil
+	return queued{}, false
 }
 
-func (a *Applier) pop() *cluster.State {
+func (a *Applier) pop() (next queued, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.queue) == 0 {
-		return nil
+		return queued{}, false
 	}
-	next := a.queue[0]
-	a.queue[0] = nil // the array outlives the slice's start
+	next = a.queue[0]
+	a.queue[0] = queued{} // the array outlives the slice's start
 	a.queue = a.queue[1:]
-	return next
+	return next, true
 }
 
 // apply takes the node from the published state to next. The order of its

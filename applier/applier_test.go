@@ -72,8 +72,8 @@ func (l *log) subscriber(name string, a *applier.Applier) applier.Func {
 func TestAVersionTakesItsStepsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
-		a := applier.New(applier.Config{Probe: probe.New("m1", l.hook()), Gate: func(_ context.Context, next *cluster.State) {
-			l.add("  gate of %d", next.Version())
+		a := applier.New(applier.Config{Probe: probe.New("m1", l.hook()), Gate: func(_ context.Context, next *cluster.State, since time.Time) {
+			l.add("  gate of %d, enqueued %v ago", next.Version(), time.Since(since))
 		}})
 		defer a.Close()
 		a.Before("settings", l.subscriber("settings", a))
@@ -103,7 +103,7 @@ step applier.notified v0  touches 0`, "\n"), l.take())
 		// applied version moves when the last of them has returned.
 		require.Equal(t, strings.TrimPrefix(`
 step applier.received v3  touches 0
-  gate of 3
+  gate of 3, enqueued 0s ago
 step applier.apply v3 settings touches 2
   settings hears 0 to 3, state reads 0, applied 0
 step applier.apply v3 more touches 2
@@ -349,11 +349,33 @@ func TestCloseInTheMiddleOfAVersion(t *testing.T) {
 	}
 }
 
+// The time at which a version came does not move while another one is applied.
+func TestTheGateHearsWhenItsVersionWasEnqueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l log
+		a := applier.New(applier.Config{Gate: func(_ context.Context, next *cluster.State, since time.Time) {
+			l.add("%d after %v", next.Version(), time.Since(since))
+		}})
+		defer a.Close()
+		a.Listen("slow", func(_, _ *cluster.State) error {
+			time.Sleep(time.Minute)
+			return nil
+		})
+		a.Start(cluster.Empty())
+		time.Sleep(20 * time.Second)
+		one := after(t, cluster.Empty(), 1)
+		require.NoError(t, a.Enqueue(one))
+		require.NoError(t, a.Enqueue(after(t, one, 1)))
+		require.NoError(t, a.Wait(t.Context(), 2))
+		require.Equal(t, "1 after 40s\n2 after 1m40s", l.take())
+	})
+}
+
 // A gate that Close breaks off leaves its version unpublished: nobody has
 // acknowledged it here.
 func TestCloseBreaksAGateOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := applier.New(applier.Config{Gate: func(ctx context.Context, _ *cluster.State) { <-ctx.Done() }})
+		a := applier.New(applier.Config{Gate: func(ctx context.Context, _ *cluster.State, _ time.Time) { <-ctx.Done() }})
 		a.Start(cluster.Empty())
 		require.NoError(t, a.Enqueue(after(t, cluster.Empty(), 1)))
 		synctest.Wait()
