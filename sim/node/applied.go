@@ -11,8 +11,8 @@ import (
 	"github.com/wlmsim/wlmsim/cluster/gossip"
 )
 
-// heard are the versions that members last said they have applied. They are
-// for showing: whoever depends on one asks.
+// heard are the versions that members last said they have applied: for showing,
+// and to ask nobody what it has said.
 type heard struct {
 	mu sync.Mutex
 	of map[string]uint64
@@ -33,27 +33,39 @@ func (h *heard) get(name string) uint64 {
 	return h.of[name]
 }
 
-// awaitApplied waits until everybody who is alive has applied a version: it
-// asks each to answer when it has. A member that dies is not waited for any
-// longer. It says whether all answered within the publish timeout.
+// awaitApplied waits until everybody who is alive has applied a version, and
+// says whether all have within the publish timeout. A leader that publishes
+// last begins only when the others are done, and has the timeout anew.
 func (n *Node) awaitApplied(ctx context.Context, s *cluster.State) bool {
-	ctx, cancel := context.WithTimeout(ctx, s.PublishTimeout())
+	waiting, cancel := context.WithTimeout(ctx, s.PublishTimeout())
 	defer cancel()
-	var asked sync.WaitGroup
-	for _, m := range n.gossip.Members() {
-		if m.Alive && m.Name != n.config.Name && s.Node(m.Name) != nil {
-			asked.Go(func() { n.awaitMember(ctx, m, s.Version()) })
-		}
+	err := n.awaitOthers(waiting, s)
+	if n.managerLast() {
+		var again context.CancelFunc
+		waiting, again = context.WithTimeout(ctx, s.PublishTimeout())
+		defer again()
 	}
-	err := n.applier.Wait(ctx, s.Version())
-	asked.Wait()
-	if err == nil {
-		err = ctx.Err()
+	if own := n.applier.Wait(waiting, s.Version()); err == nil {
+		err = own
 	}
 	if err != nil {
 		n.log.Warn("not every member has applied a version in time", "version", s.Version(), "timeout", s.PublishTimeout(), "error", err)
 	}
 	return err == nil
+}
+
+// awaitOthers waits until every other member has applied a version: it asks
+// each to answer when it has. A member that dies is not waited for any longer.
+// The error is that ctx ended before.
+func (n *Node) awaitOthers(ctx context.Context, s *cluster.State) error {
+	var asked sync.WaitGroup
+	for _, m := range n.gossip.Members() {
+		if m.Alive && m.Name != n.config.Name && s.Node(m.Name) != nil && n.heard.get(m.Name) < s.Version() {
+			asked.Go(func() { n.awaitMember(ctx, m, s.Version()) })
+		}
+	}
+	asked.Wait()
+	return ctx.Err()
 }
 
 // awaitMember asks a member until it has applied a version, is dead, or ctx

@@ -12,6 +12,9 @@
 //     cluster.publish.timeout is over. It answers "outcome unknown" as soon as
 //     the leader is lost half way, and never sends a command twice that may
 //     have reached a leader.
+//     Under the switch publication: manager_last the leader's own applier
+//     holds the version back until the others are done, and the answer comes
+//     after that; the lead lost, or no other member alive, ends the wait.
 //  2. [Node.Groups] is answered by the leader, after the leader has applied
 //     all that was committed before its term and has verified that it still
 //     leads.

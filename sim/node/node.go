@@ -90,7 +90,11 @@ func Start(config Config) (*Node, error) {
 // assemble makes the parts, the ones that others call first.
 func (n *Node) assemble() (err error) {
 	c := n.config
-	n.applier = applier.New(applier.Config{Probe: n.probe, Log: n.log})
+	publication := applier.Config{Probe: n.probe, Log: n.log}
+	if n.managerLast() {
+		publication.Gate = n.holdBack
+	}
+	n.applier = applier.New(publication)
 	if n.throttle, err = wlm.New(wlm.Config{Switches: c.Switches, Probe: n.probe, Log: n.log, CountFault: c.CountFault}); err != nil {
 		return err
 	}
