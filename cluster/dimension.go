@@ -92,8 +92,8 @@ func (k DimensionKey) CheckLimit(limit int64) error {
 	return nil
 }
 
-// RefuseLimit returns the refusal of a node_limit that is no int64, given as
-// the text of the request: negative and whole say what kind of text it is.
+// RefuseLimit returns the refusal of a node_limit that is no int64, or too
+// great, by its text in the request; whole and negative say what the text is.
 func (k DimensionKey) RefuseLimit(text string, whole, negative bool) error {
 	switch {
 	case !whole:
@@ -143,6 +143,32 @@ func (k DimensionKey) WritePatch(p ThrottlingPatch) ThrottlingPatch {
 	*k.form().given(&p) = given
 	return p
 }
+
+// Create returns the command that makes a group whose throttling has the form
+// of KeyAttribute, in the form of k.
+func (k DimensionKey) Create(g Group) *CreateGroup {
+	g.Throttling = k.Write(g.Throttling)
+	return &CreateGroup{Group: g, Form: k.Short()}
+}
+
+// Update returns a command, which has the form of KeyAttribute, in the form of
+// k.
+func (k DimensionKey) Update(c UpdateGroup) *UpdateGroup {
+	c.Throttling, c.Form = k.WritePatch(c.Throttling), k.Short()
+	return &c
+}
+
+// Short is k as a command has it: KeyAttribute is not written, as programs
+// wrote commands that knew no other.
+func (k DimensionKey) Short() DimensionKey {
+	if k == KeyAttribute {
+		return ""
+	}
+	return k
+}
+
+// PatchField returns where a patch has the dimension.
+func (k DimensionKey) PatchField(p *ThrottlingPatch) *Optional[Attribute] { return k.form().given(p) }
 
 // value is what the key holds for an attribute.
 func (k DimensionKey) value(a Attribute) Attribute {

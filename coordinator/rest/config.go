@@ -104,6 +104,9 @@ type Config struct {
 	ClusterName string // default "wlmsim"
 	Version     string // version number at /; default "3.9.0", the generation whose API this is
 
+	// Dimension is the form of the groups' throttling; default KeyAttribute.
+	Dimension cluster.DimensionKey
+
 	// Users, if not nil, are the only ones who may use the API, by basic
 	// auth. nil takes any name with any password.
 	Users map[string]User
@@ -123,6 +126,9 @@ func (c *Config) fillDefaults() {
 	}
 	if c.Version == "" {
 		c.Version = "3.9.0"
+	}
+	if c.Dimension == "" {
+		c.Dimension = cluster.KeyAttribute
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

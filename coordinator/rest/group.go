@@ -10,6 +10,7 @@ import (
 // groupBody is a group as a request gives it: absent, null and given are told
 // apart where that makes a difference.
 type groupBody struct {
+	form       cluster.DimensionKey
 	name       string
 	named      bool
 	mode       string
@@ -21,8 +22,8 @@ type groupBody struct {
 // parseGroup reads the body of a create or an update. As upstream, null is
 // heeded only for settings and throttling; _id and updated_at are taken and
 // overwritten.
-func parseGroup(data []byte) (*groupBody, error) {
-	g := &groupBody{}
+func parseGroup(data []byte, form cluster.DimensionKey) (*groupBody, error) {
+	g := &groupBody{form: form}
 	err := readBody(data, g.member)
 	return g, err
 }
@@ -110,42 +111,39 @@ func (g *groupBody) readThrottling(f *fields) error {
 		return nil
 	}
 	patch := &g.throttling
-	err := f.object(f.path, func(f *fields, key string) error {
+	patch.Clear = true // unless a key is given
+	return f.object(f.path, func(f *fields, key string) error {
 		switch key {
-		case "attribute":
-			return readAttribute(f, patch)
+		case string(g.form):
+			patch.Clear = false
+			return readDimension(f, g.form, g.form.PatchField(patch))
 		case "node_limit":
-			return readNodeLimit(f, patch)
+			patch.Clear = false
+			return readNodeLimit(f, g.form, patch)
 		}
 		if err := f.skip(); err != nil {
 			return err
 		}
-		return cluster.Errorf(cluster.IllegalArgument, "Unknown throttle setting: %s", shorten(key))
+		return cluster.UnknownThrottleSetting(shorten(key))
 	})
-	patch.Clear = !patch.Attribute.Given && !patch.NodeLimit.Given
-	return err
 }
 
-func readAttribute(f *fields, patch *cluster.ThrottlingPatch) error {
+func readDimension(f *fields, form cluster.DimensionKey, field *cluster.Optional[cluster.Attribute]) error {
 	if f.null() {
-		patch.Attribute = cluster.Null[cluster.Attribute]()
+		*field = cluster.Null[cluster.Attribute]()
 		return nil
 	}
 	text, err := f.text()
 	if err != nil {
 		return err
 	}
-	attribute := cluster.Attribute(text)
-	patch.Attribute = cluster.Give(attribute)
-	if attribute != cluster.ByGroup && attribute != cluster.ByUsername && attribute != cluster.ByRole {
-		return cluster.Errorf(cluster.IllegalArgument, "throttling.attribute must be one of [group, username, role] but was '%s'", shorten(text))
-	}
-	return nil
+	*field = cluster.Give(cluster.Attribute(text))
+	return form.CheckDimension(cluster.Attribute(shorten(text)))
 }
 
 // readNodeLimit takes a plain integer from 0 to the greatest one; 0 is refused
 // where the merged throttling is looked at.
-func readNodeLimit(f *fields, patch *cluster.ThrottlingPatch) error {
+func readNodeLimit(f *fields, form cluster.DimensionKey, patch *cluster.ThrottlingPatch) error {
 	if f.null() {
 		patch.NodeLimit = cluster.Null[int64]()
 		return nil
@@ -155,16 +153,11 @@ func readNodeLimit(f *fields, patch *cluster.ThrottlingPatch) error {
 		return err
 	}
 	text := string(v)
-	digits := strings.TrimPrefix(text, "-")
-	plain := v.Kind() == '0' && !strings.ContainsAny(text, ".eE")
+	negative := strings.HasPrefix(text, "-")
+	whole := v.Kind() == '0' && !strings.ContainsAny(text, ".eE")
 	limit, fits := plainInteger(text)
-	switch {
-	case !plain:
-		return f.wrong("an integer", text)
-	case digits != text:
-		return cluster.Errorf(cluster.IllegalArgument, "throttling.node_limit must be non-negative but was %s", shorten(text))
-	case !fits || limit > cluster.MaxNodeLimit:
-		return cluster.Errorf(cluster.IllegalArgument, "throttling.node_limit must not exceed %d but was %s", cluster.MaxNodeLimit, shorten(text))
+	if !whole || negative || !fits || limit > cluster.MaxNodeLimit {
+		return form.RefuseLimit(shorten(text), whole, negative)
 	}
 	patch.NodeLimit = cluster.Give(limit)
 	return nil
@@ -184,14 +177,14 @@ func (g *groupBody) create(id string, now int64) (*cluster.CreateGroup, error) {
 	return &cluster.CreateGroup{Group: cluster.Group{
 		ID: id, Name: g.name, ResiliencyMode: resiliencyMode(g.mode), ResourceLimits: g.limits,
 		Settings: g.settings.Merge(nil), Throttling: g.throttling.Merge(nil), UpdatedAt: now,
-	}}, nil
+	}, Form: g.form.Short()}, nil
 }
 
 // update returns the command that merges the body into the group of a name.
 func (g *groupBody) update(name string, now int64) *cluster.UpdateGroup {
 	return &cluster.UpdateGroup{
 		Name: name, ResiliencyMode: resiliencyMode(g.mode), ResourceLimits: g.limits,
-		Settings: g.settings, Throttling: g.throttling, UpdatedAt: now,
+		Settings: g.settings, Throttling: g.throttling, UpdatedAt: now, Form: g.form.Short(),
 	}
 }
 
@@ -250,7 +243,7 @@ func (c *call) groupBody() (*groupBody, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseGroup(data)
+	return parseGroup(data, c.config.Dimension)
 }
 
 func (c *call) answerGroup(command cluster.Command) error {
@@ -341,6 +334,9 @@ func (e *encoder) group(g *cluster.Group) {
 func (e *encoder) throttling(t *cluster.Throttling) {
 	if t.Attribute != "" {
 		e.name("attribute").text(string(t.Attribute))
+	}
+	if t.By != "" {
+		e.name("by").text(string(t.By))
 	}
 	if t.NodeLimit != nil {
 		e.name("node_limit").integer(*t.NodeLimit)

@@ -179,10 +179,7 @@ func (w *world) statsOf(group string) (scenario.Stats, error) {
 	id := w.group(group)
 	for _, s := range all {
 		if s.ID == id {
-			return scenario.Stats{
-				TotalCompletions: int(s.Completions), TotalRejections: int(s.Rejections),
-				TotalCancellations: int(s.Cancellations), TotalThrottled: int(s.Throttled),
-			}, nil
+			return scenario.StatsOf(&s), nil
 		}
 	}
 	return scenario.Stats{}, nil
@@ -322,7 +319,7 @@ func (w *world) create(g *scenario.Group, op *writing) error {
 func (w *world) createAnyway(g *scenario.Group, op *writing) error {
 	made := g.Create()
 	made.ID = w.names.id("group", g.Name, w.made[g.Name]+1)
-	err := w.propose(&cluster.CreateGroup{Group: made}, op)
+	err := w.propose(w.switches.DimensionKey.Create(made), op)
 	if err == nil {
 		w.made[g.Name]++
 	}
@@ -333,8 +330,7 @@ func (w *world) update(g *scenario.Group, op *writing) error {
 	if err := w.managed("update"); err != nil {
 		return err
 	}
-	change := g.Update()
-	return w.propose(&change, op)
+	return w.propose(w.switches.DimensionKey.Update(g.Update()), op)
 }
 
 func (w *world) putRule(r *scenario.Rule, op *writing) error {

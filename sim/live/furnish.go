@@ -44,7 +44,7 @@ func (c *Cluster) Furnish(ctx context.Context, f *scenario.File) (groups map[str
 	for i := range f.Groups {
 		g := f.Groups[i].Create()
 		g.ID, g.UpdatedAt = id(), now
-		if err := c.Members[0].Propose(ctx, &cluster.CreateGroup{Group: g}); err != nil {
+		if err := c.Members[0].Propose(ctx, c.form.Create(g)); err != nil {
 			return nil, fmt.Errorf("group %s: %w", g.Name, err)
 		}
 		groups[g.Name] = g.ID

@@ -90,9 +90,10 @@ func (m inProcess) Propose(ctx context.Context, c cluster.Command) error {
 // Cluster is a running cluster.
 type Cluster struct {
 	Members   []Member
-	Places    []Place // of the members, in the same order
-	Leader    string  // name of the leader when the last node became ready
-	temporary string  // folder to remove
+	Places    []Place              // of the members, in the same order
+	Leader    string               // name of the leader when the last node became ready
+	form      cluster.DimensionKey // of the groups' throttling
+	temporary string               // folder to remove
 }
 
 // Up starts a cluster and waits until every node is ready. On an error
@@ -108,7 +109,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 			return inProcess{started}, err
 		}
 	}
-	c := &Cluster{Places: places}
+	c := &Cluster{Places: places, form: o.Node.Switches.DimensionKey}
 	if o.DataDir == "" {
 		dir, err := os.MkdirTemp("", "wlmsim-up-")
 		if err != nil {

@@ -93,6 +93,7 @@ func (c Config) withDefaults() Config {
 	if c.ClusterName == "" {
 		c.ClusterName = "wlmsim"
 	}
+	c.REST.Dimension = c.Switches.DimensionKey
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/wlmsim/wlmsim/wlm"
 )
 
 // maxExpression bounds the text of one expression, so that parsing it cannot
@@ -70,6 +72,19 @@ type Stats struct {
 	TotalRejections    int `expr:"total_rejections"`
 	TotalCancellations int `expr:"total_cancellations"`
 	TotalThrottled     int `expr:"total_throttled"`
+	TotalWouldThrottle int `expr:"total_would_throttle"` // 0 where the profile has no such counter
+}
+
+// StatsOf returns a node's counters of a group as expressions know them.
+func StatsOf(s *wlm.GroupStats) Stats {
+	stats := Stats{
+		TotalCompletions: int(s.Completions), TotalRejections: int(s.Rejections),
+		TotalCancellations: int(s.Cancellations), TotalThrottled: int(s.Throttled),
+	}
+	if s.WouldThrottle != nil {
+		stats.TotalWouldThrottle = int(*s.WouldThrottle)
+	}
+	return stats
 }
 
 // Outcomes counts the searches of a coordinator by how they ended.

@@ -63,6 +63,7 @@ func (w *world) statsOf(node, group string) (scenario.Stats, error) {
 		total.TotalRejections += one.TotalRejections
 		total.TotalCancellations += one.TotalCancellations
 		total.TotalThrottled += one.TotalThrottled
+		total.TotalWouldThrottle += one.TotalWouldThrottle
 	}
 	return total, nil
 }

@@ -192,7 +192,7 @@ func (w *world) create(n *node.Node, g *scenario.Group) error {
 	}
 	made := g.Create()
 	made.ID, made.UpdatedAt = w.ids.newGroup(g.Name), n.Now().UnixMilli()
-	err := w.change(n, &cluster.CreateGroup{Group: made})
+	err := w.change(n, w.switches.DimensionKey.Create(made))
 	if err != nil && !unknown(err) {
 		w.ids.refused(g.Name, made.ID)
 	}
@@ -205,7 +205,7 @@ func (w *world) update(n *node.Node, g *scenario.Group) error {
 	}
 	change := g.Update()
 	change.UpdatedAt = n.Now().UnixMilli()
-	return w.change(n, &change)
+	return w.change(n, w.switches.DimensionKey.Update(change))
 }
 
 // managedAt is [managed], but for the groups of the file itself, which a
@@ -282,8 +282,5 @@ func statsOf(n *node.Node, id string) (scenario.Stats, error) {
 	if i < 0 {
 		return scenario.Stats{}, nil
 	}
-	return scenario.Stats{
-		TotalCompletions: int(all[i].Completions), TotalRejections: int(all[i].Rejections),
-		TotalCancellations: int(all[i].Cancellations), TotalThrottled: int(all[i].Throttled),
-	}, nil
+	return scenario.StatsOf(&all[i]), nil
 }
