@@ -27,35 +27,18 @@ func (l *lane) park(s step) {
 	<-l.gate
 }
 
-// subject is what is executed again and again.
-type subject interface {
+// stage is what is executed again and again, turn by turn.
+type stage interface {
 	// begin starts an execution; its lanes park by themselves.
 	begin()
-	// settled is called after each turn and after begin, when all are parked or
-	// wait.
-	settled()
-	// end brings an execution to its end, whatever is parked. judged says that
+	// settle waits until every lane is parked or waits, and says which can take
+	// a turn and where they stand.
+	settle() (enabled uint64, steps []step)
+	// release lets a lane that can take one take a turn.
+	release(lane int)
+	// end brings an execution to its end, whatever is parked. whole says that
 	// every lane came as far as it can.
-	end(judged bool)
-}
-
-// controller executes schedules of a subject. It runs in a bubble.
-type controller struct {
-	lanes   []*lane
-	subject subject
-	most    int  // turns of one schedule
-	free    bool // nobody parks any more
-
-	enabled uint64
-	steps   []step // by lane, of those that are enabled
-}
-
-func newController(names []string, most int) *controller {
-	c := &controller{most: most, steps: make([]step, len(names))}
-	for _, name := range names {
-		c.lanes = append(c.lanes, &lane{name: name, gate: make(chan struct{}, 1)})
-	}
-	return c
+	end(whole bool)
 }
 
 // chooser decides who takes the next turn.
@@ -69,30 +52,48 @@ type chooser interface {
 // errTooLong means that an execution met the bound on turns.
 var errTooLong = errors.New("an order has more turns than the bound")
 
-// execute runs one execution and appends its turns to taken. whole says that no
-// lane could take a further turn.
-func (c *controller) execute(ch chooser, taken []uint8) (turns []uint8, whole bool, err error) {
-	c.free = false
-	c.subject.begin()
-	c.settle()
+// play executes a stage once, for at most so many turns, and appends them to
+// taken. whole says that no lane could take a further turn.
+func play(s stage, most int, ch chooser, taken []uint8) (turns []uint8, whole bool, err error) {
+	s.begin()
 	last := noLane
-	for c.enabled != 0 {
-		if len(taken) == c.most {
-			err = fmt.Errorf("%w of %d", errTooLong, c.most)
+	for {
+		enabled, steps := s.settle()
+		if whole = enabled == 0; whole {
+			break
+		}
+		if len(taken) == most {
+			err = fmt.Errorf("%w of %d", errTooLong, most)
 			break
 		}
 		var next int
-		next, err = ch.choose(len(taken), c.enabled, c.steps, last)
+		next, err = ch.choose(len(taken), enabled, steps, last)
 		if err != nil || next == noLane {
 			break
 		}
-		c.release(c.lanes[next])
-		c.settle()
+		s.release(next)
 		taken, last = append(taken, uint8(next)), next
 	}
-	whole = c.enabled == 0
-	c.subject.end(whole)
+	s.end(whole)
 	return taken, whole, err
+}
+
+// controller lets the lanes of one node go. It runs in a bubble.
+type controller struct {
+	lanes   []*lane
+	settled func() // called whenever all lanes are parked or wait
+	free    bool   // nobody parks any more
+
+	enabled uint64
+	steps   []step // by lane, of those that are enabled
+}
+
+func newController(names []string) *controller {
+	c := &controller{steps: make([]step, len(names))}
+	for _, name := range names {
+		c.lanes = append(c.lanes, &lane{name: name, gate: make(chan struct{}, 1)})
+	}
+	return c
 }
 
 func (c *controller) release(l *lane) {
@@ -103,7 +104,7 @@ func (c *controller) release(l *lane) {
 // settle waits until every lane is parked or waits, and looks who can go.
 func (c *controller) settle() {
 	bubble.Wait()
-	c.subject.settled()
+	c.settled()
 	c.enabled = 0
 	for i, l := range c.lanes {
 		if l.parked {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -135,7 +134,7 @@ func Run(f *scenario.File, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := newTable(w)
+	t := tableOf(w, o.Turns)
 	var failed error
 	if err := bubble.Run(func() { failed = w.explore(o, t) }); err != nil {
 		return nil, errors.Join(failed, err)
@@ -180,7 +179,7 @@ func prepare(f *scenario.File, o Options) (*world, error) {
 	if err := w.furnish(); err != nil {
 		return nil, err
 	}
-	return w, w.cast(o.Turns)
+	return w, w.cast()
 }
 
 // switches are the profile's, with those that the file sets one by one.
@@ -241,7 +240,7 @@ func (w *world) found(g *scenario.Group) error {
 
 // cast makes the lanes and their actions, and carries out what of before: needs
 // no node.
-func (w *world) cast(turns int) error {
+func (w *world) cast() error {
 	e := w.file.Explore
 	w.study()
 	folding := true
@@ -282,8 +281,8 @@ func (w *world) cast(turns int) error {
 		w.actors = append(w.actors, a)
 	}
 	w.actors = append(w.actors, &actor{w: w, index: len(lanes)})
-	w.control = newController(append(lanes, applierLane), turns)
-	w.control.subject = w
+	w.control = newController(append(lanes, applierLane))
+	w.control.settled = w.settled
 	w.aim()
 	return nil
 }
@@ -392,81 +391,7 @@ func (w *world) explore(o Options, t *table) error {
 		}
 		w.data.Close()
 	}()
-	w.judge = t.judge
-	if err := w.strategy(o, t); err != nil {
-		return err
-	}
-	return t.confirm()
-}
-
-// strategy executes the schedules that the options ask for.
-func (w *world) strategy(o Options, t *table) error {
-	name := func(i int) string { return w.control.lanes[i].name }
-	draw := rand.New(rand.NewPCG(w.file.Seed, hashOf("explore "+o.Strategy)))
-	more := func() bool { return t.schedules < o.Schedules && o.Context.Err() == nil }
-	switch o.Strategy {
-	case Replay:
-		lanes, err := w.indices(o.Schedule)
-		if err != nil {
-			return err
-		}
-		return t.execute(&replay{lanes: lanes, names: name})
-	case Random:
-		for more() && t.trouble == "" {
-			if err := t.execute(&walk{draw}); err != nil {
-				return err
-			}
-		}
-		return o.Context.Err()
-	case PCT:
-		p := &pct{draw: draw, changes: DefaultChanges}
-		if o.Preemptions != nil {
-			p.changes = *o.Preemptions
-		}
-		for more() && t.trouble == "" {
-			p.restart(len(w.control.lanes))
-			if err := t.execute(p); err != nil {
-				return err
-			}
-		}
-		return o.Context.Err()
-	}
-	d := &dfs{reduce: !o.NoReduction, preemptions: -1, names: name}
-	if o.Preemptions != nil {
-		// A reduced search leaves out orders for the sake of others that may
-		// have more preemptions.
-		d.preemptions, d.reduce = *o.Preemptions, false
-	}
-	for t.trouble == "" && o.Context.Err() == nil {
-		if err := t.execute(d); err != nil {
-			return err
-		}
-		if !d.next() {
-			t.complete = t.trouble == ""
-			break
-		}
-		if o.Schedules > 0 && t.schedules >= o.Schedules {
-			break
-		}
-	}
-	return o.Context.Err()
-}
-
-// indices returns the numbers of the lanes of a schedule.
-func (w *world) indices(s Schedule) ([]int, error) {
-	var lanes []int
-	for i, name := range s {
-		lane := slices.IndexFunc(w.control.lanes, func(l *lane) bool { return l.name == name })
-		if lane < 0 {
-			var known []string
-			for _, l := range w.control.lanes {
-				known = append(known, l.name)
-			}
-			return nil, misfit("schedule: turn %d is of lane %q, which is unknown: one of %v", i+1, name, known)
-		}
-		lanes = append(lanes, lane)
-	}
-	return lanes, nil
+	return t.explore(o)
 }
 
 func hashOf(text string) uint64 {

@@ -33,8 +33,8 @@ func (w *world) operation(op check.Operation, action *scenario.Action, version u
 // linear judges the history of the groups, or remembers the verdict on an equal
 // one: the same operations with the same answers, of which the same ones ended
 // before others began.
-func (t *table) linear(f *check.Facts) check.Result {
-	key := append(t.linearKey[:0], t.w.explained...)
+func (t *table) linear(w *world, f *check.Facts) check.Result {
+	key := append(t.linearKey[:0], w.explained...)
 	for i := range f.Operations {
 		for k := range f.Operations {
 			key = append(key, "01"[b2i(f.Operations[i].Return < f.Operations[k].Call)])

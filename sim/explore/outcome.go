@@ -205,7 +205,13 @@ type breach struct {
 
 // table collects what executions show.
 type table struct {
-	w        *world
+	file     *scenario.File
+	programs programs
+	lanes    []string
+	// run executes one schedule and leaves what it shows in key, values and
+	// results; traced says that its events are asked for.
+	run func(c chooser, taken []uint8, traced bool) (turns []uint8, whole bool, events []laneEvent, err error)
+
 	vars     map[string]any // of the expressions of observe
 	blank    map[string]any // the answers that nobody gave
 	outcomes map[string]*found
@@ -224,20 +230,42 @@ type table struct {
 	results   []check.Result
 }
 
-func newTable(w *world) *table {
-	t := &table{w: w, vars: w.file.Vars(scenario.InExplore, w.env()), outcomes: map[string]*found{}, breaches: map[string]*breach{}, linears: map[string]check.Result{}, blank: map[string]any{}}
+func newTable(f *scenario.File, p programs, lanes []string) *table {
+	return &table{
+		file: f, programs: p, lanes: lanes,
+		outcomes: map[string]*found{}, breaches: map[string]*breach{}, linears: map[string]check.Result{}, blank: map[string]any{},
+	}
+}
+
+// tableOf returns the table of one node.
+func tableOf(w *world, most int) *table {
+	var lanes []string
+	for _, l := range w.control.lanes {
+		lanes = append(lanes, l.name)
+	}
+	t := newTable(w.file, w.programs, lanes)
+	t.vars = w.file.Vars(scenario.InExplore, w.env())
 	for name, v := range t.vars {
 		if reflect.TypeOf(v).Kind() == reflect.Struct {
 			t.blank[name] = v
 		}
 	}
+	t.run = func(c chooser, taken []uint8, traced bool) ([]uint8, bool, []laneEvent, error) {
+		if traced {
+			w.based.events = []laneEvent{}
+			defer func() { w.based.events = nil }()
+		}
+		turns, whole, err := play(w, most, c, taken)
+		return turns, whole, w.events, err
+	}
+	w.judge = t.judge
 	return t
 }
 
 // execute executes one schedule and takes it in. The error is one of the
 // schedule that was asked for.
 func (t *table) execute(c chooser) error {
-	turns, whole, err := t.w.control.execute(c, t.turns[:0])
+	turns, whole, _, err := t.run(c, t.turns[:0], false)
 	t.turns = turns
 	switch {
 	case errors.Is(err, errDiverged), errors.Is(err, errTooLong):
@@ -256,19 +284,29 @@ func (t *table) execute(c chooser) error {
 // judge looks at an execution that came to its end, before the node is closed.
 func (t *table) judge(w *world) {
 	if lane := w.stuck(); lane != "" {
-		t.trouble = fmt.Sprintf("lane %s waits for what never comes", lane)
+		t.stuck(lane)
 		return
 	}
 	facts := w.facts()
-	t.results = append(w.checks.Finish(facts), t.linear(facts))
+	t.results = append(w.checks.Finish(facts), t.linear(w, facts))
 	for name, empty := range t.blank {
 		t.vars[name] = empty
 		if answer, ok := w.answers[name]; ok {
 			t.vars[name] = answer
 		}
 	}
+	t.observe()
+}
+
+// stuck notes that a lane cannot go on.
+func (t *table) stuck(lane string) {
+	t.trouble = fmt.Sprintf("lane %s waits for what never comes", lane)
+}
+
+// observe works the observed values out.
+func (t *table) observe() {
 	t.key, t.values = t.key[:0], t.values[:0]
-	for _, p := range w.programs.observe {
+	for _, p := range t.programs.observe {
 		v, err := p.Eval(t.vars)
 		if err != nil {
 			t.trouble = fmt.Sprintf("a value cannot be observed: %v", err)
@@ -309,7 +347,7 @@ func (t *table) take() {
 	default:
 		o = &found{turns: slices.Clone(t.turns)}
 		for i, v := range t.values {
-			o.Observed = append(o.Observed, Value{t.w.file.Explore.Observe[i].Name, v})
+			o.Observed = append(o.Observed, Value{t.file.Explore.Observe[i].Name, v})
 		}
 		t.outcomes[string(t.key)] = o
 	}
@@ -348,7 +386,7 @@ func entries(turns []uint8) int {
 func (t *table) schedule(turns []uint8) string {
 	s := make(Schedule, len(turns))
 	for i, lane := range turns {
-		s[i] = t.w.control.lanes[lane].name
+		s[i] = t.lanes[lane]
 	}
 	return s.String()
 }
@@ -386,15 +424,16 @@ func (t *table) again(key string, turns []uint8, preemptions *int) ([]laneEvent,
 	for _, lane := range turns {
 		lanes = append(lanes, int(lane))
 	}
-	c := &counting{chooser: &replay{lanes: lanes, names: func(i int) string { return t.w.control.lanes[i].name }}, preemptions: preemptions}
-	t.w.based.events = []laneEvent{}
-	defer func() { t.w.based.events = nil }()
-	taken, _, err := t.w.control.execute(c, nil)
+	c := &counting{chooser: &replay{lanes: lanes, names: t.name}, preemptions: preemptions}
+	taken, _, events, err := t.run(c, nil, true)
 	if t.trouble == "" && (err != nil || !slices.Equal(taken, turns) || string(t.key) != key) {
 		t.trouble = fmt.Sprintf("%v or gave another outcome: something runs that the controller does not control; schedule: %s", errDiverged, t.schedule(turns))
 	}
-	return t.w.events, nil
+	return events, nil
 }
+
+// name returns the name of a lane.
+func (t *table) name(lane int) string { return t.lanes[lane] }
 
 // counting counts the preemptions of another chooser.
 type counting struct {

@@ -79,7 +79,12 @@ func (p *toy) begin() {
 	}
 }
 
-func (p *toy) settled() {}
+func (p *toy) settle() (uint64, []step) {
+	p.control.settle()
+	return p.control.enabled, p.control.steps
+}
+
+func (p *toy) release(lane int) { p.control.release(p.control.lanes[lane]) }
 
 func (p *toy) end(judged bool) {
 	if !judged {
@@ -122,8 +127,8 @@ func exploreToy(t require.TestingT, actors [][]operation, d *dfs) (outcomes []st
 	for i := range actors {
 		names = append(names, fmt.Sprint("a", i))
 	}
-	p := &toy{control: newController(names, 1000), actors: actors, seen: make([][]int, len(actors))}
-	p.control.subject = p
+	p := &toy{control: newController(names), actors: actors, seen: make([][]int, len(actors))}
+	p.control.settled = func() {}
 	d.names = func(i int) string { return names[i] }
 	found := map[string]bool{}
 	err := bubble.Run(func() {
@@ -136,7 +141,7 @@ func exploreToy(t require.TestingT, actors [][]operation, d *dfs) (outcomes []st
 		}
 		var turns []uint8
 		for more := true; more; more = d.next() {
-			all, done, err := p.control.execute(d, turns[:0])
+			all, done, err := play(p, 1000, d, turns[:0])
 			require.NoError(t, err)
 			if turns = all; done {
 				whole++
@@ -312,7 +317,7 @@ func TestToPassStepsThatTouchNothingLosesNoOutcome(t *testing.T) {
 			w, err := prepare(f, o)
 			require.NoError(t, err)
 			w.everyStep = every
-			table := newTable(w)
+			table := tableOf(w, o.Turns)
 			require.NoError(t, bubble.Run(func() { require.NoError(t, w.explore(o, table)) }))
 			require.Empty(t, table.trouble)
 			require.True(t, table.complete)
@@ -408,7 +413,7 @@ func TestWhatIsNotControlledLeavesTheVerdictOpen(t *testing.T) {
 		o.Context = meddler{t.Context(), func() {
 			w.switches.Acquire = map[wlm.Acquire]wlm.Acquire{wlm.AcquireExact: wlm.AcquireRollback, wlm.AcquireRollback: wlm.AcquireExact}[w.switches.Acquire]
 		}}
-		table := newTable(w)
+		table := tableOf(w, o.Turns)
 		require.NoError(t, bubble.Run(func() {
 			require.NoError(t, w.explore(o, table))
 			if o.Strategy == Replay { // nothing asks between the executions of one schedule

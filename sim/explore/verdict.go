@@ -11,13 +11,10 @@ import (
 
 // result judges what the executions showed.
 func (t *table) result(o Options) *Result {
-	f := t.w.file
+	f := t.file
 	r := &Result{
 		Scenario: f.Name, File: o.Path, Profile: f.Profile, Strategy: o.Strategy, Schedules: t.schedules, Pruned: t.pruned,
-		Complete: t.complete, Outcomes: []Outcome{}, Checks: []Check{}, Verdict: check.Held, Repeat: repeat(&o, f.Profile),
-	}
-	for _, l := range t.w.control.lanes {
-		r.lanes = append(r.lanes, l.name)
+		Complete: t.complete, Outcomes: []Outcome{}, Checks: []Check{}, Verdict: check.Held, Repeat: repeat(&o, f.Profile), lanes: t.lanes,
 	}
 	for _, key := range t.keys() {
 		one := t.outcomes[key]
@@ -25,10 +22,10 @@ func (t *table) result(o Options) *Result {
 		r.Outcomes = append(r.Outcomes, one.Outcome)
 	}
 	r.Checks = append(r.Checks, t.promises()...)
-	for i, p := range t.w.programs.forbid {
+	for i, p := range t.programs.forbid {
 		r.Checks = append(r.Checks, r.forbid(f, i, p))
 	}
-	for i, p := range t.w.programs.require {
+	for i, p := range t.programs.require {
 		r.Checks = append(r.Checks, r.require(f, i, p, o.Strategy))
 	}
 	if t.trouble != "" {
@@ -53,7 +50,7 @@ func (r *Result) worsen(v check.Verdict) {
 // did, counts as held.
 func (t *table) promises() []Check {
 	must := map[string]bool{}
-	for _, p := range t.w.file.Breaks {
+	for _, p := range t.file.Breaks {
 		must[string(p)] = true
 	}
 	var checks []Check

@@ -152,7 +152,7 @@ func (w *world) laneOf(e *probe.Event) int {
 	return noLane
 }
 
-// begin implements [subject].
+// begin implements [stage].
 func (w *world) begin() {
 	w.renew(&w.based)
 	for _, a := range w.actors {
@@ -221,7 +221,7 @@ func (w *world) assemble() {
 	a.Start(w.base)
 }
 
-// settled implements [subject]: it puts the events of all lanes in order. Of
+// settled puts the events of all lanes in order. Of
 // lanes that ran at the same time, one woke the other, and what the other did
 // since touches nothing.
 func (w *world) settled() {
@@ -250,7 +250,16 @@ func (w *world) event(lane int, e history.Event) {
 	}
 }
 
-// end implements [subject].
+// settle implements [stage].
+func (w *world) settle() (enabled uint64, steps []step) {
+	w.control.settle()
+	return w.control.enabled, w.control.steps
+}
+
+// release implements [stage].
+func (w *world) release(lane int) { w.control.release(w.control.lanes[lane]) }
+
+// end implements [stage].
 func (w *world) end(judged bool) {
 	w.control.free = true
 	if !judged {
