@@ -1,0 +1,82 @@
+package shipped_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/explore"
+	"github.com/wlmsim/wlmsim/sim/scenario"
+	"github.com/wlmsim/wlmsim/wlm"
+)
+
+// explored explores a file under a profile; the file must hold in every order.
+func explored(t *testing.T, path, profile string, set ...string) *explore.Result {
+	t.Helper()
+	r, err := explore.Run(read(t, path, set...), explore.Options{Path: "scenarios/" + path, Profile: profile, Set: set})
+	require.NoError(t, err)
+	return r
+}
+
+func requireHeldInEveryOrder(t *testing.T, r *explore.Result) {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Verdict != check.Held {
+			t.Errorf("%s:%d: %s: %s %s; schedule %s", r.File, c.Line, c.Verdict, c.Name, c.Message, c.Schedule)
+		}
+	}
+	require.Equal(t, check.Held, r.Verdict, r.Repeat)
+	require.True(t, r.Complete, r.Repeat)
+}
+
+// explorations lists the files of a folder that explore one node, which can be
+// done completely.
+func explorations(t *testing.T, folder string) []string {
+	t.Helper()
+	var found []string
+	for _, path := range files(t) {
+		if f := read(t, path); strings.HasPrefix(path, folder) && f.Explore != nil && f.Explore.Node != "" {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// Every file of a race holds in every order under every profile, its own being
+// seen to by package explore.
+func TestEveryExplorationHoldsUnderEveryProfile(t *testing.T) {
+	paths := explorations(t, "explore/")
+	require.GreaterOrEqual(t, len(paths), 22)
+	for _, path := range paths {
+		f := read(t, path)
+		for _, profile := range wlm.Profiles() {
+			if profile == f.Filled().Profile {
+				continue
+			}
+			t.Run(path+"/"+profile, func(t *testing.T) {
+				t.Parallel()
+				requireHeldInEveryOrder(t, explored(t, path, profile))
+			})
+		}
+	}
+}
+
+// What a file says of a profile is needed: without it, the file breaks.
+func TestWhatAnExplorationSaysOfAProfileIsNeeded(t *testing.T) {
+	for _, path := range explorations(t, "explore/") {
+		f := read(t, path)
+		for profile, says := range f.Under {
+			t.Run(path+"/"+profile, func(t *testing.T) {
+				t.Parallel()
+				f := read(t, path)
+				says.Breaks = nil
+				f.Under = map[string]scenario.Under{profile: says}
+				r, err := explore.Run(f, explore.Options{Profile: profile, Schedules: 300})
+				require.NoError(t, err)
+				require.Equal(t, check.Broken, r.Verdict, "no promise breaks that the file would have to name")
+			})
+		}
+	}
+}
