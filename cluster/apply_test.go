@@ -382,6 +382,11 @@ func (m *model) apply(c cluster.Command) bool {
 		}
 		m.groups[c.Name] = g
 	case *cluster.DeleteGroup:
+		for _, r := range m.rules {
+			if g, there := m.groups[c.Name]; there && g.ID == r.WorkloadGroup {
+				return false
+			}
+		}
 		return remove(m.groups, c.Name)
 	case *cluster.PutSettings:
 		old := m.set
@@ -571,7 +576,7 @@ func TestAnUpdateIsValidatedAlone(t *testing.T) {
 		{cluster.UpdateGroup{Throttling: cluster.ThrottlingPatch{Attribute: cluster.Give[cluster.Attribute]("x")}}, "throttling.attribute must be one of [group, username, role] but was 'x'"},
 		{cluster.UpdateGroup{Throttling: cluster.ThrottlingPatch{NodeLimit: cluster.Give[int64](-1)}}, "throttling.node_limit must be non-negative but was -1"},
 		{cluster.UpdateGroup{Throttling: cluster.ThrottlingPatch{NodeLimit: cluster.Give[int64](0)}}, ceiling},
-		{cluster.UpdateGroup{Settings: cluster.SettingsPatch{Set: map[string]*string{"search.max_buckets": ptr("-1")}}}, "Invalid value '-1' for search.max_buckets: failed to parse value [-1] for setting [search.max_buckets] must be >= 0"},
+		{cluster.UpdateGroup{Settings: cluster.SettingsPatch{Set: map[string]*string{"search.max_buckets": ptr("-1")}}}, "Invalid value '-1' for search.max_buckets: Failed to parse value [-1] for setting [search.max_buckets] must be >= 0"},
 	} {
 		require.EqualError(t, row.update.Validate(), row.message)
 	}

@@ -1,6 +1,10 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Command is one change of the state, stamped with ids and times by the node
 // that took the request. The concrete types are in this file.
@@ -31,7 +35,7 @@ type UpdateGroup struct {
 	Form           DimensionKey       `json:"form,omitempty"` // of the patch, and of what comes of it
 }
 
-// DeleteGroup removes the group of a name. Rules that name it stay.
+// DeleteGroup removes the group of a name, unless rules point to it.
 type DeleteGroup struct {
 	Name string `json:"name"`
 }
@@ -166,8 +170,33 @@ func (c *DeleteGroup) apply(s *State) error {
 	if g == nil {
 		return noGroup(c.Name)
 	}
+	if rules := s.rulesOf(g.ID); len(rules) > 0 {
+		return Errorf(IllegalArgument, "WorkloadGroup %s cannot be deleted because rules still point to it: [%s]. Delete these rules or point them to another group first.", g.Name, listed(rules))
+	}
 	s.setGroups(without(s.groups, g.ID, groupKey))
 	return nil
+}
+
+// maxListed bounds how many ids a message lists.
+const maxListed = 10
+
+// listed writes ids for a message.
+func listed(ids []string) string {
+	if more := len(ids) - maxListed; more > 0 {
+		return strings.Join(ids[:maxListed], ", ") + " and " + strconv.Itoa(more) + " more"
+	}
+	return strings.Join(ids, ", ")
+}
+
+// rulesOf returns the ids of the rules that point to a group, sorted.
+func (s *State) rulesOf(group string) []string {
+	var ids []string
+	for _, r := range s.rules {
+		if r.WorkloadGroup == group {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
 }
 
 // Validate implements [Command]. Keys that a running cluster cannot change are

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -29,24 +30,39 @@ type Rule struct {
 }
 
 // Check returns what is wrong with a rule that a client wants to write, with
-// OpenSearch's message, or nil.
+// OpenSearch's messages, or nil. Several are numbered from the second on, as
+// OpenSearch's list of validation errors goes on: "a;2: b".
 func (r *Rule) Check() error {
+	faults := r.faults()
+	if len(faults) == 0 {
+		return nil
+	}
+	reason := faults[0]
+	for i, fault := range faults[1:] {
+		reason += fmt.Sprintf(";%d: %s", i+2, fault)
+	}
+	return Errorf(Validation, "%s", reason)
+}
+
+// faults lists everything that is wrong with a rule.
+func (r *Rule) faults() []string {
+	var faults []string
 	switch n := len(utf16.Encode([]rune(r.Description))); {
 	case n == 0:
-		return Errorf(Validation, "Rule description can't be null or empty")
+		faults = append(faults, "Rule description can't be null or empty")
 	case n > MaxRuleDescription:
-		return Errorf(Validation, "Rule description cannot exceed %d characters.", MaxRuleDescription)
-	case r.WorkloadGroup == "":
-		return Errorf(Validation, "Rule featureValue can't be null or empty")
-	case r.IndexPatterns == nil && r.Usernames == nil && r.Roles == nil:
-		return Errorf(Validation, "Rule should have at least 1 attribute requirement")
+		faults = append(faults, fmt.Sprintf("Rule description cannot exceed %d characters.", MaxRuleDescription))
+	}
+	if r.WorkloadGroup == "" {
+		faults = append(faults, "Rule featureValue can't be null or empty")
+	}
+	if r.IndexPatterns == nil && r.Usernames == nil && r.Roles == nil {
+		faults = append(faults, "Rule should have at least 1 attribute requirement")
 	}
 	for _, a := range r.attributes() {
-		if err := checkValues(a.name, a.values); err != nil {
-			return err
-		}
+		faults = append(faults, a.faults()...)
 	}
-	return nil
+	return faults
 }
 
 type attribute struct {
@@ -58,19 +74,20 @@ func (r *Rule) attributes() []attribute {
 	return []attribute{{attributeIndex, r.IndexPatterns}, {attributeUsername, r.Usernames}, {attributeRole, r.Roles}}
 }
 
-func checkValues(name string, values []string) error {
-	if values != nil && len(values) == 0 {
-		return Errorf(Validation, "Attribute values for %s cannot be empty.", name)
+func (a attribute) faults() []string {
+	switch n := len(a.values); {
+	case a.values != nil && n == 0:
+		return []string{fmt.Sprintf("Attribute values for %s cannot be empty.", a.name)}
+	case n > MaxAttributeValues:
+		return []string{fmt.Sprintf("Each attribute can only have a maximum of %d values. The input attribute %s has length %d, which exceeds this limit.", MaxAttributeValues, a.name, n)}
 	}
-	if len(values) > MaxAttributeValues {
-		return Errorf(Validation, "Each attribute can only have a maximum of %d values. The input attribute %s has length %d, which exceeds this limit.", MaxAttributeValues, name, len(values))
-	}
-	for _, v := range values {
+	var faults []string
+	for _, v := range a.values {
 		if strings.TrimSpace(v) == "" || len(utf16.Encode([]rune(v))) > MaxAttributeLength {
-			return Errorf(Validation, "Attribute value [%s] is invalid (empty or exceeds %d characters)", v, MaxAttributeLength)
+			faults = append(faults, fmt.Sprintf("Attribute value [%s] is invalid (empty or exceeds %d characters)", v, MaxAttributeLength))
 		}
 	}
-	return nil
+	return faults
 }
 
 // sameRequirements says whether two rules ask for the same attributes, in any

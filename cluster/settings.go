@@ -25,6 +25,11 @@ const (
 	SettingPublishTimeout        = "cluster.publish.timeout"
 	SettingSearchTimeout         = "search.default_search_timeout"
 	SettingAllowPartialResults   = "search.default_allow_partial_results"
+	SettingCancelAfter           = "search.cancel_after_time_interval"
+	SettingMaxKeepAlive          = "search.max_keep_alive"
+	SettingMaxScrolls            = "search.max_open_scroll_context"
+	SettingMaxPointKeepAlive     = "point_in_time.max_keep_alive"
+	SettingMaxPoints             = "search.max_open_pit_context"
 	defaultNodeCancellationLimit = 0.95
 	defaultNodeRejectionLimit    = 0.90
 )
@@ -67,6 +72,11 @@ var knownSettings = map[string]Setting{
 	SettingPublishTimeout:      {"30s", false, checkTime},
 	SettingSearchTimeout:       {"-1", true, checkTime},
 	SettingAllowPartialResults: {"true", true, checkBool},
+	SettingCancelAfter:         {"-1", true, checkTime},
+	SettingMaxKeepAlive:        {"24h", true, checkTime},
+	SettingMaxScrolls:          {"500", true, atLeast(0)},
+	SettingMaxPointKeepAlive:   {"24h", true, checkTime},
+	SettingMaxPoints:           {"300", true, atLeast(0)},
 }
 
 // Settings are the cluster's settings. A transient value covers a persistent
@@ -155,10 +165,12 @@ func atLeast(least int64) check {
 	return func(key, v string) error {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil {
-			return fmt.Errorf("failed to parse value [%s] for setting [%s]", v, key)
+			//lint:ignore ST1005 OpenSearch's own words
+			return fmt.Errorf("Failed to parse value [%s] for setting [%s]", v, key)
 		}
 		if n < least {
-			return fmt.Errorf("failed to parse value [%s] for setting [%s] must be >= %d", v, key, least)
+			//lint:ignore ST1005 OpenSearch's own words
+			return fmt.Errorf("Failed to parse value [%s] for setting [%s] must be >= %d", v, key, least)
 		}
 		return nil
 	}
@@ -168,7 +180,8 @@ func below(most float64) check {
 	return func(key, v string) error {
 		f, err := strconv.ParseFloat(v, 64)
 		if err != nil || !(f >= 0) {
-			return fmt.Errorf("failed to parse value [%s] for setting [%s]", v, key)
+			//lint:ignore ST1005 OpenSearch's own words
+			return fmt.Errorf("Failed to parse value [%s] for setting [%s]", v, key)
 		}
 		if f > most {
 			return fmt.Errorf("%s value cannot be greater than %.2f as it can result in a node drop", key, most)
@@ -179,7 +192,8 @@ func below(most float64) check {
 
 func checkBool(_, v string) error {
 	if v != "true" && v != "false" {
-		return fmt.Errorf("failed to parse value [%s] as only [true] or [false] are allowed", v)
+		//lint:ignore ST1005 OpenSearch's own words
+		return fmt.Errorf("Failed to parse value [%s] as only [true] or [false] are allowed.", v)
 	}
 	return nil
 }
@@ -226,6 +240,15 @@ type resolved struct {
 	searchTimeout  time.Duration
 	ruleRefresh    time.Duration
 	partial        bool
+	cancelAfter    time.Duration
+	scrolls        Kept
+	points         Kept
+}
+
+// Kept bounds the scroll contexts, or the points in time, of a node.
+type Kept struct {
+	Most      int           // shards that a node keeps at once
+	KeepAlive time.Duration // the longest that a client may ask for; negative: any
 }
 
 func (s Settings) resolve() resolved {
@@ -235,6 +258,9 @@ func (s Settings) resolve() resolved {
 		searchTimeout:  s.duration(SettingSearchTimeout),
 		ruleRefresh:    time.Duration(s.number(SettingRuleRefresh)) * time.Millisecond,
 		partial:        s.valid(SettingAllowPartialResults) == "true",
+		cancelAfter:    s.duration(SettingCancelAfter),
+		scrolls:        Kept{int(s.number(SettingMaxScrolls)), s.duration(SettingMaxKeepAlive)},
+		points:         Kept{int(s.number(SettingMaxPoints)), s.duration(SettingMaxPointKeepAlive)},
 	}
 }
 
@@ -270,6 +296,16 @@ func (s *State) SearchTimeout() time.Duration { return s.resolved.searchTimeout 
 // AllowPartialResults returns whether a search whose request does not say may
 // answer without some of its shards.
 func (s *State) AllowPartialResults() bool { return s.resolved.partial }
+
+// CancelAfter returns after how long a search is cancelled whose request and
+// group do not say; -1 means never.
+func (s *State) CancelAfter() time.Duration { return s.resolved.cancelAfter }
+
+// Scrolls returns the bounds of scroll contexts.
+func (s *State) Scrolls() Kept { return s.resolved.scrolls }
+
+// Points returns the bounds of points in time.
+func (s *State) Points() Kept { return s.resolved.points }
 
 // RuleRefresh returns how often each node refreshes its view of the rules.
 func (s *State) RuleRefresh() time.Duration { return s.resolved.ruleRefresh }

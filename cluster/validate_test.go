@@ -67,8 +67,8 @@ var badGroups = []struct {
 	{"node_limit over the greatest", func(g *cluster.Group) { g.Throttling.NodeLimit = ptr[int64](2147483648) }, cluster.IllegalArgument, "throttling.node_limit must not exceed 2147483647 but was 2147483648"},
 	{"setting unknown", func(g *cluster.Group) { g.Settings = map[string]string{"search.max_bucket": "1"} }, cluster.IllegalArgument, "Unknown workload group setting: search.max_bucket; one of [override_request_values search.batched_reduce_size search.cancel_after_time_interval search.default_search_timeout search.max_buckets search.max_concurrent_shard_requests]"},
 	{"setting no time", func(g *cluster.Group) { g.Settings = map[string]string{"search.default_search_timeout": "soon"} }, cluster.IllegalArgument, "Invalid value 'soon' for search.default_search_timeout: failed to parse setting [search.default_search_timeout] with value [soon] as a time value: [soon] is not -1, 0, or a whole number with a unit (nanos, micros, ms, s, m, h, d)"},
-	{"setting too small", func(g *cluster.Group) { g.Settings = map[string]string{"search.batched_reduce_size": "1"} }, cluster.IllegalArgument, "Invalid value '1' for search.batched_reduce_size: failed to parse value [1] for setting [search.batched_reduce_size] must be >= 2"},
-	{"setting no boolean", func(g *cluster.Group) { g.Settings = map[string]string{"override_request_values": "yes"} }, cluster.IllegalArgument, "Invalid value 'yes' for override_request_values: failed to parse value [yes] as only [true] or [false] are allowed"},
+	{"setting too small", func(g *cluster.Group) { g.Settings = map[string]string{"search.batched_reduce_size": "1"} }, cluster.IllegalArgument, "Invalid value '1' for search.batched_reduce_size: Failed to parse value [1] for setting [search.batched_reduce_size] must be >= 2"},
+	{"setting no boolean", func(g *cluster.Group) { g.Settings = map[string]string{"override_request_values": "yes"} }, cluster.IllegalArgument, "Invalid value 'yes' for override_request_values: Failed to parse value [yes] as only [true] or [false] are allowed."},
 }
 
 // Promise 2 and case C12: the client is refused; where the value is stored
@@ -180,9 +180,12 @@ func TestRulesAreRefusedWithOpenSearchsMessages(t *testing.T) {
 		rule    cluster.Rule
 		message string
 	}{
-		{"no description", cluster.Rule{}, "Rule description can't be null or empty"},
-		{"long description", cluster.Rule{Description: strings.Repeat("d", 257)}, "Rule description cannot exceed 256 characters."},
-		{"no group", cluster.Rule{Description: "d"}, "Rule featureValue can't be null or empty"},
+		{"no description", cluster.Rule{WorkloadGroup: "g", Roles: []string{"r"}}, "Rule description can't be null or empty"},
+		{"long description", cluster.Rule{Description: strings.Repeat("d", 257), WorkloadGroup: "g", Roles: []string{"r"}}, "Rule description cannot exceed 256 characters."},
+		{"no group", cluster.Rule{Description: "d", Roles: []string{"r"}}, "Rule featureValue can't be null or empty"},
+		{"nothing", cluster.Rule{}, "Rule description can't be null or empty;2: Rule featureValue can't be null or empty;3: Rule should have at least 1 attribute requirement"},
+		{"several values", cluster.Rule{Description: "d", WorkloadGroup: "g", IndexPatterns: []string{"", "logs"}, Usernames: eleven, Roles: []string{}}, "Attribute value [] is invalid (empty or exceeds 100 characters)" +
+			";2: Each attribute can only have a maximum of 10 values. The input attribute principal.username has length 11, which exceeds this limit.;3: Attribute values for principal.role cannot be empty."},
 		{"no attribute", cluster.Rule{Description: "d", WorkloadGroup: "g"}, "Rule should have at least 1 attribute requirement"},
 		{"no values", cluster.Rule{Description: "d", WorkloadGroup: "g", IndexPatterns: []string{}}, "Attribute values for index_pattern cannot be empty."},
 		{"too many values", cluster.Rule{Description: "d", WorkloadGroup: "g", Usernames: eleven}, "Each attribute can only have a maximum of 10 values. The input attribute principal.username has length 11, which exceeds this limit."},
@@ -221,29 +224,52 @@ func TestRulesAreUniqueAndCounted(t *testing.T) {
 	refused(&cluster.UpdateRule{ID: "2", WorkloadGroup: "x"}, cluster.IllegalArgument, "x is not a valid workload group id")
 	s = apply(t, s, &cluster.UpdateRule{ID: "2", Description: "new", Roles: []string{"r"}, UpdatedAt: 9})
 	require.Equal(t, &cluster.Rule{ID: "2", Description: "new", WorkloadGroup: "g", Usernames: []string{"a"}, Roles: []string{"r"}, UpdatedAt: 9}, s.Rule("2"))
+	apply(t, s, &cluster.UpdateRule{ID: "2", Usernames: []string{"a"}, Roles: []string{"r"}}) // a rule is no duplicate of itself
 	for n := range 8 {
 		s = apply(t, s, rule(fmt.Sprint("more", n), fmt.Sprint("user", n)))
 	}
 	refused(rule("last", "z"), cluster.TooMany, "This create operation will violate the cardinality limit of 10. Please delete some stale or redundant rules first")
 }
 
+// Case C14: a group goes when the last rule that points to it has gone.
+func TestAGroupThatRulesPointToIsNotDeleted(t *testing.T) {
+	s := apply(t, cluster.Empty(), create(group("g", "analytics")), create(group("h", "other")))
+	for n := range 11 {
+		s = apply(t, s, &cluster.CreateRule{Rule: cluster.Rule{ID: fmt.Sprintf("rule-%02d", n), Description: "d", WorkloadGroup: "g", Usernames: []string{fmt.Sprint(n)}}})
+	}
+	remove := &cluster.DeleteGroup{Name: "analytics"}
+	refused := func(message string) {
+		t.Helper()
+		_, err := cluster.Apply(s, remove)
+		require.EqualError(t, err, message)
+		require.Equal(t, cluster.IllegalArgument, cluster.KindOf(err))
+	}
+	refused("WorkloadGroup analytics cannot be deleted because rules still point to it: [rule-00, rule-01, rule-02, rule-03, rule-04, rule-05, rule-06, rule-07, rule-08, rule-09 and 1 more]. Delete these rules or point them to another group first.")
+	for n := range 10 {
+		s = apply(t, s, &cluster.DeleteRule{ID: fmt.Sprintf("rule-%02d", n)})
+	}
+	refused("WorkloadGroup analytics cannot be deleted because rules still point to it: [rule-10]. Delete these rules or point them to another group first.")
+	s = apply(t, s, &cluster.UpdateRule{ID: "rule-10", WorkloadGroup: "h"}, remove)
+	require.Nil(t, s.GroupNamed("analytics"))
+}
+
 func TestSettingsAreRefusedWithOpenSearchsMessages(t *testing.T) {
 	for _, row := range []struct{ key, value, message string }{
 		{"wlm.workload_group.mod", "enabled", "persistent setting [wlm.workload_group.mod], not recognized"},
 		{cluster.SettingMode, "on", "Invalid value for WlmMode: on"},
-		{cluster.SettingDuressStreak, "2", "failed to parse value [2] for setting [wlm.workload_group.duress_streak] must be >= 3"},
-		{cluster.SettingDuressStreak, "%key", "failed to parse value [%key] for setting [wlm.workload_group.duress_streak]"},
-		{cluster.SettingEnforcementInterval, "999", "failed to parse value [999] for setting [wlm.workload_group.enforcement_interval] must be >= 1000"},
+		{cluster.SettingDuressStreak, "2", "Failed to parse value [2] for setting [wlm.workload_group.duress_streak] must be >= 3"},
+		{cluster.SettingDuressStreak, "%key", "Failed to parse value [%key] for setting [wlm.workload_group.duress_streak]"},
+		{cluster.SettingEnforcementInterval, "999", "Failed to parse value [999] for setting [wlm.workload_group.enforcement_interval] must be >= 1000"},
 		{cluster.SettingCPURejection, "0.91", "wlm.workload_group.node.cpu_rejection_threshold value cannot be greater than 0.90 as it can result in a node drop"},
-		{cluster.SettingMemoryRejection, "NaN", "failed to parse value [NaN] for setting [wlm.workload_group.node.memory_rejection_threshold]"},
+		{cluster.SettingMemoryRejection, "NaN", "Failed to parse value [NaN] for setting [wlm.workload_group.node.memory_rejection_threshold]"},
 		{cluster.SettingCPUCancellation, "0.96", "wlm.workload_group.node.cpu_cancellation_threshold value cannot be greater than 0.95 as it can result in a node drop"},
 		{cluster.SettingMemoryCancellation, "1", "wlm.workload_group.node.memory_cancellation_threshold value cannot be greater than 0.95 as it can result in a node drop"},
 		{cluster.SettingMaxGroups, "0", "node.workload_group.max_count should be in range [1-100]."},
 		{cluster.SettingMaxGroups, "101", "node.workload_group.max_count should be in range [1-100]."},
-		{cluster.SettingRuleRefresh, "999", "failed to parse value [999] for setting [wlm.rule.sync_refresh_interval_ms] must be >= 1000"},
-		{cluster.SettingMaxRules, "9", "failed to parse value [9] for setting [wlm.autotagging.max_rules] must be >= 10"},
+		{cluster.SettingRuleRefresh, "999", "Failed to parse value [999] for setting [wlm.rule.sync_refresh_interval_ms] must be >= 1000"},
+		{cluster.SettingMaxRules, "9", "Failed to parse value [9] for setting [wlm.autotagging.max_rules] must be >= 10"},
 		{cluster.SettingPublishTimeout, "30", "failed to parse setting [cluster.publish.timeout] with value [30] as a time value: [30] is not -1, 0, or a whole number with a unit (nanos, micros, ms, s, m, h, d)"},
-		{cluster.SettingAllowPartialResults, "TRUE", "failed to parse value [TRUE] as only [true] or [false] are allowed"},
+		{cluster.SettingAllowPartialResults, "TRUE", "Failed to parse value [TRUE] as only [true] or [false] are allowed."},
 	} {
 		t.Run(row.key+"="+row.value, func(t *testing.T) {
 			change := cluster.SettingsChange{Persistent: map[string]*string{row.key: &row.value}}

@@ -148,10 +148,9 @@ func TestRulesAreMatchedInTheNodesOwnView(t *testing.T) {
 	require.Equal(t, w.State().Version(), w.c.RulesVersion(), "the same rules, a newer version")
 	require.Equal(t, "a", w.tagged(alice, coordinator.Request{Index: "logs"}))
 
-	w.apply(&cluster.DeleteGroup{Name: "a"})
-	require.Equal(t, "", w.tagged(alice, coordinator.Request{Index: "logs"}), "a rule whose group is gone tags nothing")
+	w.apply(&cluster.DeleteRule{ID: "1"}, &cluster.DeleteGroup{Name: "a"})
+	require.Equal(t, "", w.tagged(alice, coordinator.Request{Index: "logs"}), "a rule of the view whose group is gone tags nothing")
 
-	w.apply(&cluster.DeleteRule{ID: "1"})
 	w.c.RefreshRules()
 	require.Equal(t, "c", w.tagged(alice, coordinator.Request{Index: "logs", GroupHeader: "id-c"}))
 }
