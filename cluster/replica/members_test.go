@@ -409,7 +409,9 @@ func TestC28TheLogLevelsOffOverRestartsAndManyChanges(t *testing.T) {
 				require.LessOrEqual(t, replayed, threshold+trailing, "a start replays no more than that")
 				sizes = append(sizes, sizeBelow(t, dir))
 				levelled := slices.Max(sizes[:5]) // two snapshots have been taken, and the log was cut twice
-				require.LessOrEqual(t, slices.Max(sizes), levelled+levelled/4, "what is on disk levels off: %v", sizes)
+				// Bolt doubles its file when pages run short, once for good; a
+				// log that was never cut would need four times the room.
+				require.LessOrEqual(t, slices.Max(sizes), 2*levelled+levelled/4, "what is on disk levels off: %v", sizes)
 				require.Equal(t, kind == "bolt", levelled > 0)
 				t.Log(kind, "longest log", longest, "most replayed", replayed)
 			})
