@@ -107,6 +107,16 @@ type Config struct {
 	// Dimension is the form of the groups' throttling; default KeyAttribute.
 	Dimension cluster.DimensionKey
 
+	// Pool returns how busy the node's workers are; nil: the node has none to
+	// show.
+	Pool func() Pool
+	// QueryGroupAlias serves workload groups also under the name that they had
+	// before OpenSearch 3.0, for clients that know no other: the paths
+	// /_wlm/query_group, query_groups in answers, the header
+	// [HeaderQueryGroup], and settings that begin with wlm.query_group or
+	// node.query_group.
+	QueryGroupAlias bool
+
 	// Users, if not nil, are the only ones who may use the API, by basic
 	// auth. nil takes any name with any password.
 	Users map[string]User

@@ -35,6 +35,12 @@
 // # What differs from OpenSearch, by choice
 //
 //   - An unknown path is 404, not 400.
+//   - _list/wlm_stats as JSON leaves the bars between its columns out. A node
+//     knows what its simulated searches use, nothing, so that no cell says NA.
+//   - _nodes and _nodes/stats show the operating system and the pool only of
+//     the node that is asked: as many processors as OpenSearch gives a search
+//     pool of that size, whatever the machine has.
+//   - Tables of _cat leave out what no simulated node has: heap, load, documents.
 //   - A search body may have query, from, size, timeout, track_total_hits,
 //     _source and ext; other parts would have to be made up and are refused by
 //     name. The query is not evaluated: equal ones get equal answers.

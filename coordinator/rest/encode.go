@@ -181,13 +181,7 @@ func pretty(compact []byte) []byte {
 	for i := 0; i < len(compact); i++ {
 		switch c := compact[i]; c {
 		case '"':
-			end := i + 1
-			for compact[end] != '"' {
-				if compact[end] == '\\' {
-					end++
-				}
-				end++
-			}
+			end := stringEnd(compact, i)
 			out = append(out, compact[i:end+1]...)
 			i = end
 		case '{', '[':

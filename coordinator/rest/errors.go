@@ -28,6 +28,7 @@ var statuses = map[cluster.Kind]int{
 	wire.ShardNotFound:       http.StatusServiceUnavailable,
 	wire.NodeNotConnected:    http.StatusServiceUnavailable,
 	wire.TimedOut:            http.StatusServiceUnavailable,
+	parseFault:               http.StatusBadRequest,
 	actionValidation:         http.StatusBadRequest,
 	security:                 http.StatusForbidden,
 	taskCancelled:            http.StatusInternalServerError,
@@ -36,6 +37,7 @@ var statuses = map[cluster.Kind]int{
 
 // The kinds of refusal that only the HTTP API has.
 const (
+	parseFault       cluster.Kind = "parse_exception"
 	actionValidation cluster.Kind = "action_request_validation_exception"
 	security         cluster.Kind = "security_exception"
 	taskCancelled    cluster.Kind = "task_cancelled_exception"
@@ -54,12 +56,17 @@ func StatusOf(kind cluster.Kind) int {
 // plainError is an answer whose error is one line of text, as OpenSearch gives
 // it where no handler was found.
 type plainError struct {
-	status int
-	reason string
-	allow  string // for a method that the route does not have
+	status  int
+	reason  string
+	allow   string // for a method that the route does not have
+	details string // if given, the answer has them in place of the status
 }
 
 func (e *plainError) Error() string { return e.reason }
+
+// parseFailure is a refusal of a parameter that upstream calls a fault of
+// parsing.
+func parseFailure(reason string) error { return cluster.Errorf(parseFault, "%s", reason) }
 
 // challenge is a refusal for want of valid credentials.
 type challenge struct{}
@@ -89,7 +96,7 @@ func refusal(err error) *cluster.Error {
 
 // fail makes the answer of c the one for err.
 func (c *call) fail(err error) {
-	c.out.b, c.text = c.out.b[:0], false
+	c.out.b, c.text, c.failed = c.out.b[:0], false, true
 	if plain, ok := errors.AsType[*plainError](err); ok {
 		c.status = plain.status
 		if plain.allow != "" {
@@ -97,6 +104,10 @@ func (c *call) fail(err error) {
 		}
 		c.out.object(func() {
 			c.out.name("error").text(plain.reason)
+			if plain.details != "" {
+				c.out.name("details").text(plain.details)
+				return
+			}
 			c.out.name("status").integer(int64(plain.status))
 		})
 		return

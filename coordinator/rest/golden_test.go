@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/coordinator/rest"
 )
 
 var update = flag.Bool("update", false, "write what the API answers into testdata/golden")
@@ -49,7 +50,12 @@ func TestGoldenExchanges(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			w := newWorld(t)
+			w := newWorld(t, func(c *rest.Config) {
+				c.QueryGroupAlias = filepath.Base(file) == "query_group.txt"
+				c.Pool = func() rest.Pool {
+					return rest.Pool{Workers: 64, Queue: 1000, Active: 64, Queued: 7, Rejected: 1, Completed: 123}
+				}
+			})
 			var out strings.Builder
 			for _, x := range parseExchanges(t, string(text)) {
 				got := x.play(w)

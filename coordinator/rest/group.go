@@ -267,7 +267,7 @@ func (c *call) listGroups() error {
 	if err != nil {
 		return err
 	}
-	c.out.groups(groups)
+	c.out.groups(c.groupsKey, groups)
 	return nil
 }
 
@@ -281,7 +281,7 @@ func (c *call) getGroup() error {
 	if i < 0 {
 		return cluster.Errorf(cluster.ResourceNotFound, "No WorkloadGroup exists with the provided name: %s", shorten(name))
 	}
-	c.out.groups(groups[i : i+1])
+	c.out.groups(c.groupsKey, groups[i:i+1])
 	return nil
 }
 
@@ -300,9 +300,9 @@ func (c *call) groups() ([]*cluster.Group, error) {
 	return c.config.Cluster.Groups(c.r.Context())
 }
 
-func (e *encoder) groups(groups []*cluster.Group) {
+func (e *encoder) groups(key string, groups []*cluster.Group) {
 	e.object(func() {
-		e.name("workload_groups").array(func() {
+		e.name(key).array(func() {
 			for _, g := range groups {
 				e.group(g)
 			}

@@ -110,12 +110,16 @@ type call struct {
 	scratch *scratch
 	vars    vars
 	query   url.Values
+	filter  *pathFilter // nil: none
 	sender  wlm.Principal
 
 	large  bool // the body is too large for its memory to be kept
 	status int
 	text   bool // the answer is plain text, not JSON
+	failed bool // the answer is an error, which filter_path leaves whole
 	out    encoder
+
+	groupsKey string // what an answer calls its list of groups
 
 	// What the step rest.answered says of a search.
 	search bool
@@ -131,7 +135,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s == nil {
 		s = &scratch{}
 	}
-	c := &call{Handler: h, w: w, r: r, scratch: s, status: http.StatusOK, out: encoder{b: s.answer[:0]}}
+	c := &call{Handler: h, w: w, r: r, scratch: s, status: http.StatusOK, groupsKey: "workload_groups", out: encoder{b: s.answer[:0]}}
 	route, err := c.serve()
 	if err != nil {
 		c.fail(err)
@@ -191,25 +195,37 @@ func (c *call) parseQuery(route *route) error {
 	var unknown []string
 	for name, values := range query {
 		if !route.takes(name) {
-			unknown = append(unknown, "["+shorten(name)+"]")
+			unknown = append(unknown, name)
 		} else if len(values) > 1 {
 			return cluster.Errorf(cluster.IllegalArgument, "request [%s] contains parameter [%s] %d times", shorten(c.r.URL.Path), name, len(values))
 		}
 	}
 	if len(unknown) > 0 {
-		slices.Sort(unknown)
-		plural := ""
-		if len(unknown) > 1 {
-			plural = "s"
-		}
-		return cluster.Errorf(cluster.IllegalArgument, "request [%s] contains unrecognized parameter%s: %s", shorten(c.r.URL.Path), plural, strings.Join(unknown, ", "))
+		return unrecognized(c.r.URL.Path, "parameter", unknown, route.known())
 	}
 	c.query = query
-	for _, name := range commonParams {
+	if err := c.parseCommon(); err != nil {
+		c.query = nil
+		return err
+	}
+	return nil
+}
+
+// parseCommon reads the parameters that every route takes. A table comes as
+// text unless JSON is asked for; all else is JSON.
+func (c *call) parseCommon() (err error) {
+	for _, name := range commonFlags {
 		if _, err := c.flag(name, false); err != nil {
-			c.query = nil
 			return err
 		}
+	}
+	if text := c.query.Get("filter_path"); text != "" {
+		if c.filter, err = parsePathFilter(text); err != nil {
+			return err
+		}
+	}
+	if format := c.query.Get("format"); format != "" && format != "json" && format != "text" {
+		return cluster.Errorf(cluster.IllegalArgument, "format [%s] is unknown: one of [text, json]", shorten(format))
 	}
 	return nil
 }
@@ -313,6 +329,9 @@ const (
 func (c *call) write() {
 	body := c.out.b
 	if !c.text {
+		if c.filter != nil && !c.failed && len(body) > 0 {
+			body = c.filter.apply(body)
+		}
 		if laidOut, err := c.flag("pretty", false); err == nil && laidOut {
 			body = pretty(body)
 		}

@@ -85,7 +85,8 @@ func (f *fields) countText() (int, error) {
 }
 
 // serviceTime reads "20ms", {"exponential":{"mean":..}},
-// {"lognormal":{"p50":..,"p99":..}} or {"uniform":{"min":..,"max":..}}.
+// {"lognormal":{"p50":..,"p99":..}}, {"uniform":{"min":..,"max":..}} or
+// {"pareto":{"min":..,"alpha":..}}.
 func (f *fields) serviceTime() (cluster.ServiceTime, error) {
 	if f.kind() == '"' {
 		d, err := f.duration()
@@ -104,20 +105,30 @@ func (f *fields) serviceTime() (cluster.ServiceTime, error) {
 		return f.quantities(&t)
 	})
 	if err == nil && t.Distribution == "" {
-		err = cluster.Errorf(cluster.IllegalArgument, "%s must name one distribution of [exponential, lognormal, uniform]", whole)
+		err = cluster.Errorf(cluster.IllegalArgument, "%s must name one distribution of [exponential, lognormal, uniform, pareto]", whole)
 	}
 	return t, err
 }
 
-// parts names the quantities of a distribution and where they go.
-func parts(t *cluster.ServiceTime) map[string]*time.Duration {
+// part is a quantity of a distribution: its name and where it goes, a time or
+// a number.
+type part struct {
+	name   string
+	time   *time.Duration
+	number *float64
+}
+
+// parts lists the quantities of a distribution, in the order they are written.
+func parts(t *cluster.ServiceTime) []part {
 	switch t.Distribution {
 	case cluster.Exponential:
-		return map[string]*time.Duration{"mean": &t.Mean}
+		return []part{{name: "mean", time: &t.Mean}}
 	case cluster.LogNormal:
-		return map[string]*time.Duration{"p50": &t.P50, "p99": &t.P99}
+		return []part{{name: "p50", time: &t.P50}, {name: "p99", time: &t.P99}}
 	case cluster.Uniform:
-		return map[string]*time.Duration{"min": &t.Min, "max": &t.Max}
+		return []part{{name: "min", time: &t.Min}, {name: "max", time: &t.Max}}
+	case cluster.Pareto:
+		return []part{{name: "min", time: &t.Min}, {name: "alpha", number: &t.Alpha}}
 	}
 	return nil
 }
@@ -127,28 +138,33 @@ func parts(t *cluster.ServiceTime) map[string]*time.Duration {
 func (f *fields) quantities(t *cluster.ServiceTime) error {
 	path, missing := f.path, parts(t)
 	if missing == nil {
-		return cluster.Errorf(cluster.IllegalArgument, "%s is not one of [exponential, lognormal, uniform]", shorten(path))
+		return cluster.Errorf(cluster.IllegalArgument, "%s is not one of [exponential, lognormal, uniform, pareto]", shorten(path))
 	}
 	if f.kind() != '{' {
 		return f.refuse("an object")
 	}
 	err := f.object(path, func(f *fields, name string) (err error) {
-		into := missing[name]
-		if into == nil {
+		i := slices.IndexFunc(missing, func(p part) bool { return p.name == name })
+		if i < 0 {
 			return cluster.Errorf(cluster.IllegalArgument, "%s is not a part of %s", shorten(f.path), path)
 		}
-		delete(missing, name)
-		*into, err = f.duration()
+		p := missing[i]
+		missing = slices.Delete(missing, i, i+1)
+		if p.number != nil {
+			*p.number, err = f.number()
+		} else {
+			*p.time, err = f.duration()
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	var names []string
-	for name := range missing {
-		names = append(names, path+"."+name)
-	}
-	if slices.Sort(names); len(names) > 0 {
+	if len(missing) > 0 {
+		var names []string
+		for _, p := range missing {
+			names = append(names, path+"."+p.name)
+		}
 		return cluster.Errorf(cluster.IllegalArgument, "%s is missing", strings.Join(names, ", "))
 	}
 	return nil
@@ -214,19 +230,27 @@ func (c *call) getIndex() error {
 	if err != nil {
 		return err
 	}
+	human, err := c.flag("human", false)
+	if err != nil {
+		return err
+	}
 	c.out.object(func() {
 		for _, x := range indices {
-			c.out.name(x.Name).object(func() { c.out.index(x) })
+			c.out.name(x.Name).object(func() { c.out.index(x, human) })
 		}
 	})
 	return nil
 }
 
-func (e *encoder) index(x *cluster.Index) {
+// index writes an index, with human its date also as people read it.
+func (e *encoder) index(x *cluster.Index, human bool) {
 	e.name("aliases").object(func() {})
 	e.name("mappings").object(func() {})
 	e.name("settings").object(func() {
 		e.name("index").object(func() {
+			if human {
+				e.name("creation_date_string").text(dateText(x.CreatedAt))
+			}
 			e.name("creation_date").text(strconv.FormatInt(x.CreatedAt, 10))
 			e.name("number_of_replicas").text("0")
 			e.name("number_of_shards").text(strconv.Itoa(x.Shards()))
@@ -244,18 +268,14 @@ func (e *encoder) serviceTime(t cluster.ServiceTime) {
 		e.text(timeText(t.Mean))
 		return
 	}
-	var names []string
-	for name := range quantities {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	if t.Distribution == cluster.Uniform {
-		slices.Reverse(names) // min before max
-	}
 	e.object(func() {
 		e.name(string(t.Distribution)).object(func() {
-			for _, name := range names {
-				e.name(name).text(timeText(*quantities[name]))
+			for _, p := range quantities {
+				if p.number != nil {
+					e.name(p.name).double(*p.number)
+				} else {
+					e.name(p.name).text(timeText(*p.time))
+				}
 			}
 		})
 	})

@@ -24,9 +24,12 @@ type route struct {
 	counts   routeCounts
 }
 
-// commonParams are taken by every route. human and error_trace have no effect:
-// no figure here has a second form for people, no error a stack trace.
-var commonParams = []string{"error_trace", "human", "pretty"}
+// commonParams are taken by every route, commonFlags are true or false.
+// error_trace has no effect, since no error here has a stack trace.
+var (
+	commonFlags  = []string{"error_trace", "human", "pretty"}
+	commonParams = append([]string{"filter_path", "format"}, commonFlags...)
+)
 
 // branch is one segment of the tree of routes.
 type branch struct {
@@ -136,6 +139,18 @@ func on(pattern string, handlers map[string]func(*call) error, params ...string)
 
 func (r *route) takes(param string) bool {
 	return slices.Contains(r.Params, param) || slices.Contains(commonParams, param)
+}
+
+// known lists what a misspelt parameter of the route may have been meant for,
+// the variable parts of its path among them, as upstream.
+func (r *route) known() []string {
+	names := slices.Concat(r.Params, commonParams)
+	for segment := range segments(r.Pattern) {
+		if strings.HasPrefix(segment, "{") {
+			names = append(names, strings.Trim(segment, "{}"))
+		}
+	}
+	return names
 }
 
 // wrongMethod is the answer for a method that the route does not have.

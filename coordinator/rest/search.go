@@ -298,7 +298,7 @@ func (c *call) searchFor(s *searchBody) (*coordinator.Response, error) {
 	if window := s.request.From + s.request.Size; window > MaxResultWindow {
 		return nil, cluster.Errorf(cluster.IllegalArgument, "Result window is too large, from + size must be less than or equal to: [%d] but was [%d].", MaxResultWindow, window)
 	}
-	if group := c.r.Header[canonicalGroup]; len(group) > 0 {
+	if group := c.groupHeader(); len(group) > 0 {
 		if s.request.GroupHeader = group[0]; len(group[0]) > MaxName {
 			return nil, cluster.Errorf(cluster.IllegalArgument, "header %s: an id of %d bytes is longer than %d", HeaderGroup, len(group[0]), MaxName)
 		}
@@ -321,6 +321,14 @@ func (c *call) searchFor(s *searchBody) (*coordinator.Response, error) {
 	c.group = response.Group
 	c.header(HeaderPermit, strconv.FormatBool(response.Permit))
 	return response, nil
+}
+
+// groupHeader returns the header that gives the search to a group.
+func (c *call) groupHeader() []string {
+	if group := c.r.Header[canonicalGroup]; len(group) > 0 || !c.config.QueryGroupAlias {
+		return group
+	}
+	return c.r.Header[canonicalQueryGroup]
 }
 
 func (c *call) runSearch() error {

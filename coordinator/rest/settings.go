@@ -8,15 +8,16 @@ import (
 	"github.com/wlmsim/wlmsim/cluster"
 )
 
-// parseSettings reads the body of PUT /_cluster/settings.
-func parseSettings(data []byte) (*cluster.PutSettings, error) {
+// parseSettings reads the body of PUT /_cluster/settings. keyOf turns a key of
+// the body into the one that is meant.
+func parseSettings(data []byte, keyOf func(string) string) (*cluster.PutSettings, error) {
 	command := &cluster.PutSettings{}
 	err := readBody(data, func(f *fields, name string) (err error) {
 		switch name {
 		case "persistent":
-			command.Persistent, err = readSettings(f)
+			command.Persistent, err = readSettings(f, keyOf)
 		case "transient":
-			command.Transient, err = readSettings(f)
+			command.Transient, err = readSettings(f, keyOf)
 		default:
 			if err := f.skip(); err != nil {
 				return err
@@ -34,12 +35,16 @@ func parseSettings(data []byte) (*cluster.PutSettings, error) {
 	return command, command.SettingsChange.Validate(true)
 }
 
-func readSettings(f *fields) (map[string]*string, error) {
+func readSettings(f *fields, keyOf func(string) string) (map[string]*string, error) {
 	if f.kind() != '{' {
 		return nil, f.refuse("an object")
 	}
-	set := map[string]*string{}
+	part, set := f.path, map[string]*string{}
 	err := f.flat(func(f *fields, key string) error {
+		key = keyOf(key)
+		if _, twice := set[key]; twice {
+			return cluster.Errorf(cluster.Parsing, "duplicate setting [%s] in [%s]", key, part)
+		}
 		if f.null() {
 			set[key] = nil
 			return nil
@@ -51,8 +56,31 @@ func readSettings(f *fields) (map[string]*string, error) {
 	return set, err
 }
 
+// settingKey is the key that a client means.
+func (c *call) settingKey(key string) string {
+	if c.config.QueryGroupAlias {
+		return newSetting(key)
+	}
+	return key
+}
+
+// settingsFlags reads the parameters of both ways to the settings. They change
+// nothing but the form: the node answers from its own state, and a write waits
+// as long as all writes do.
+func (c *call) settingsFlags() (flat bool, err error) {
+	for _, name := range []string{"timeout", "cluster_manager_timeout", "master_timeout"} {
+		if _, err := c.duration(name, 0); err != nil {
+			return false, err
+		}
+	}
+	if _, err := c.flag("local", true); err != nil {
+		return false, err
+	}
+	return c.flag("flat_settings", false)
+}
+
 func (c *call) putSettings() error {
-	flat, err := c.flag("flat_settings", false)
+	flat, err := c.settingsFlags()
 	if err != nil {
 		return err
 	}
@@ -60,7 +88,7 @@ func (c *call) putSettings() error {
 	if err != nil {
 		return err
 	}
-	command, err := parseSettings(data)
+	command, err := parseSettings(data, c.settingKey)
 	if err != nil {
 		return err
 	}
@@ -88,7 +116,7 @@ func given(set map[string]*string) map[string]string {
 }
 
 func (c *call) getSettings() error {
-	flat, err := c.flag("flat_settings", false)
+	flat, err := c.settingsFlags()
 	if err != nil {
 		return err
 	}

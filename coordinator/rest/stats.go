@@ -2,35 +2,84 @@ package rest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/wlm"
 )
 
-// groupStats answers _wlm/stats in its four forms. Node ids may be names;
-// _all, _local and _cluster_manager are understood. A node that is unknown is
-// left out, as upstream.
+// groupStats answers _wlm/stats in its four forms. The parameters of a page
+// are checked and have no effect, as upstream.
 func (c *call) groupStats() error {
-	nodes, named := c.pickNodes(list(c.vars.get("node")))
-	var answers []NodeStats
-	var failures []NodeFailure
-	if len(nodes) > 0 || !named {
-		answers, failures = c.config.Cluster.NodeStats(c.r.Context(), nodes, list(c.vars.get("group")))
+	if _, err := c.page(); err != nil {
+		return err
 	}
+	answers, failures := c.askStats()
 	c.out.object(func() {
 		c.out.nodesHead(len(answers), failures)
 		c.out.name("cluster_name").text(c.config.ClusterName)
 		for _, n := range answers {
-			c.out.name(n.ID).object(func() {
-				c.out.name("workload_groups").object(func() {
-					for i := range n.Groups {
-						c.out.name(n.Groups[i].ID).counters(&n.Groups[i])
-					}
-				})
-			})
+			c.out.name(n.ID).object(func() { c.groupsOf(&n) })
 		}
 	})
 	return nil
+}
+
+// groupsOf writes a node's groups, with the alias under their old name, too.
+func (c *call) groupsOf(n *NodeStats) {
+	c.out.name("workload_groups").object(func() {
+		for i := range n.Groups {
+			c.out.name(n.Groups[i].ID).counters(&n.Groups[i])
+		}
+	})
+	if !c.config.QueryGroupAlias {
+		return
+	}
+	c.out.name("query_groups").object(func() {
+		for i := range n.Groups {
+			c.out.name(oldGroupID(n.Groups[i].ID)).counters(&n.Groups[i])
+		}
+	})
+}
+
+// askStats asks the nodes that a path names for the groups that it names. Node
+// ids may be names; _all, _local and _cluster_manager are understood. A node
+// that is unknown is left out, as upstream.
+func (c *call) askStats() (answers []NodeStats, failures []NodeFailure) {
+	nodes, named := c.pickNodes(list(c.vars.get("node")))
+	if named && len(nodes) == 0 {
+		return nil, nil
+	}
+	groups := list(c.vars.get("group"))
+	if slices.Contains(groups, "_all") {
+		groups = nil
+	}
+	if c.config.QueryGroupAlias {
+		groups = newGroupIDs(groups)
+	}
+	answers, failures = c.config.Cluster.NodeStats(c.r.Context(), nodes, groups)
+	if c.query.Has("breach") {
+		answers, failures = breachless(answers, failures)
+	}
+	return answers, failures
+}
+
+// breachless does what upstream's parameter breach does, whatever its value:
+// it asks for groups that break no resource limit, which are all of them here,
+// and fails where the default group is among them, which has no limits.
+func breachless(answers []NodeStats, failures []NodeFailure) ([]NodeStats, []NodeFailure) {
+	kept := answers[:0]
+	for _, n := range answers {
+		if slices.ContainsFunc(n.Groups, func(g wlm.GroupStats) bool { return g.ID == cluster.DefaultGroupID }) {
+			failures = append(failures, NodeFailure{
+				Node: n.Node, ID: n.ID, Err: cluster.Errorf(cluster.ResourceNotFound, "WorkloadGroup with id %s does not exist", cluster.DefaultGroupID),
+			})
+			continue
+		}
+		kept = append(kept, n)
+	}
+	slices.SortStableFunc(failures, func(a, b NodeFailure) int { return strings.Compare(a.Node, b.Node) })
+	return kept, failures
 }
 
 // pickNodes turns what a path calls nodes into names; named is false where
@@ -84,6 +133,9 @@ func (e *encoder) counters(g *wlm.GroupStats) {
 		e.name("total_rejections").natural(g.Rejections)
 		e.name("total_cancellations").natural(g.Cancellations)
 		e.name("total_throttled").natural(g.Throttled)
+		if g.WouldThrottle != nil {
+			e.name("total_would_throttle").natural(*g.WouldThrottle)
+		}
 		for _, resource := range []string{"cpu", "memory"} {
 			e.name(resource).object(func() {
 				e.name("current_usage").double(0)
@@ -147,12 +199,4 @@ func (c *call) outcomes() {
 			c.out.name("uncounted").natural(o.Uncounted)
 		})
 	}
-}
-
-func roleNames(roles []cluster.Role) []string {
-	names := make([]string, len(roles))
-	for i, r := range roles {
-		names[i] = string(r)
-	}
-	return names
 }

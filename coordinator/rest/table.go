@@ -8,9 +8,12 @@ type methods = map[string]func(*call) error
 func (h *Handler) table() []*route {
 	searching := methods{http.MethodGet: (*call).runSearch, http.MethodPost: (*call).runSearch}
 	counting := methods{http.MethodGet: (*call).runCount, http.MethodPost: (*call).runCount}
-	stats := methods{http.MethodGet: (*call).groupStats}
+	stats, listing := methods{http.MethodGet: (*call).groupStats}, methods{http.MethodGet: (*call).listStats}
+	nodes, nodeStats := methods{http.MethodGet: (*call).nodes}, methods{http.MethodGet: (*call).nodeStats}
+	indices, shards, managers := methods{http.MethodGet: (*call).catIndices}, methods{http.MethodGet: (*call).catShards}, methods{http.MethodGet: (*call).catManager}
+	listParams := append([]string{"v"}, pageParams...)
 	searchParams := []string{"q", "from", "size", "timeout", "allow_partial_search_results", "track_total_hits", "rest_total_hits_as_int", "typed_keys"}
-	return []*route{
+	routes := []*route{
 		on("/", methods{http.MethodGet: (*call).info, http.MethodHead: (*call).info}),
 		on("/_search", searching, searchParams...),
 		on("/{index}/_search", searching, searchParams...),
@@ -25,22 +28,41 @@ func (h *Handler) table() []*route {
 			http.MethodGet: (*call).getGroup, http.MethodPut: (*call).updateGroup,
 			http.MethodPost: (*call).updateGroup, http.MethodDelete: (*call).deleteGroup,
 		}, "local"),
-		on("/_wlm/stats", stats),
-		on("/_wlm/stats/{group}", stats),
-		on("/_wlm/{node}/stats", stats),
-		on("/_wlm/{node}/stats/{group}", stats),
+		on("/_wlm/stats", stats, pageParams...),
+		on("/_wlm/stats/{group}", stats, pageParams...),
+		on("/_wlm/{node}/stats", stats, pageParams...),
+		on("/_wlm/{node}/stats/{group}", stats, pageParams...),
+		on("/_list/wlm_stats", listing, listParams...),
+		on("/_list/wlm_stats/stats/{group}", listing, listParams...),
+		on("/_list/wlm_stats/{node}/stats", listing, listParams...),
+		on("/_list/wlm_stats/{node}/stats/{group}", listing, listParams...),
 		on("/_rules/workload_group", methods{http.MethodGet: (*call).listRules, http.MethodPut: (*call).createRule},
 			"search_after", "workload_group", attributeIndex, attributeUsername, attributeRole),
 		on("/_rules/workload_group/{id}", methods{http.MethodGet: (*call).getRule, http.MethodPut: (*call).updateRule, http.MethodDelete: (*call).deleteRule}),
 		on("/_cluster/health", methods{http.MethodGet: (*call).health}, "wait_for_status", "wait_for_nodes", "timeout", "local"),
-		on("/_cluster/settings", methods{http.MethodGet: (*call).getSettings, http.MethodPut: (*call).putSettings}, "flat_settings", "include_defaults"),
-		on("/_nodes", methods{http.MethodGet: (*call).nodes}),
-		on("/_nodes/http", methods{http.MethodGet: (*call).nodes}),
-		on("/_cat/nodes", methods{http.MethodGet: (*call).catNodes}, catParams...),
-		on("/_cat/shards", methods{http.MethodGet: (*call).catShards}, catParams...),
+		on("/_cluster/settings", methods{http.MethodGet: (*call).getSettings, http.MethodPut: (*call).putSettings}, "flat_settings", "include_defaults", "timeout", "cluster_manager_timeout", "master_timeout", "local"),
+		on("/_nodes", nodes, "flat_settings", "timeout"),
+		on("/_nodes/{node}", nodes, "flat_settings", "timeout"),
+		on("/_nodes/{node}/{metric}", nodes, "flat_settings", "timeout"),
+		on("/_nodes/stats", nodeStats, "timeout"),
+		on("/_nodes/stats/{metric}", nodeStats, "timeout"),
+		on("/_nodes/{node}/stats", nodeStats, "timeout"),
+		on("/_nodes/{node}/stats/{metric}", nodeStats, "timeout"),
+		on("/_cat/nodes", methods{http.MethodGet: (*call).catNodes}, append([]string{"full_id"}, catParams...)...),
+		on("/_cat/indices", indices, catParams...),
+		on("/_cat/indices/{index}", indices, catParams...),
+		on("/_cat/shards", shards, catParams...),
+		on("/_cat/shards/{index}", shards, catParams...),
+		on("/_cat/health", methods{http.MethodGet: (*call).catHealth}, append([]string{"ts"}, catParams...)...),
+		on("/_cat/cluster_manager", managers, catParams...),
+		on("/_cat/master", managers, catParams...),
 		on("/_wlmsim/state", methods{http.MethodGet: (*call).state}),
 		on("/_wlmsim/metrics", methods{http.MethodGet: (*call).showMetrics}),
 		on("/_wlmsim/holds", methods{http.MethodGet: (*call).listHolds}),
 		on("/_wlmsim/holds/{step}", methods{http.MethodGet: (*call).getHold, http.MethodPut: (*call).hold, http.MethodDelete: (*call).release}),
 	}
+	if h.config.QueryGroupAlias {
+		routes = append(routes, oldRoutes()...)
+	}
+	return routes
 }
