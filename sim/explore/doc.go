@@ -24,6 +24,9 @@
 // turn; it is the last action of its actor. Then the held searches end, one
 // after the other, and the values of observe: are read.
 //
+// The changes of an actor that together: names are made elsewhere, in one turn,
+// and reach the node as one version, as those of a snapshot do.
+//
 // # Schedules
 //
 // A schedule is the names of the lanes in the order in which they took their

@@ -273,6 +273,9 @@ func (w *world) cast() error {
 				return misfit("actor %s: a search with hold: true keeps its permit to the end, so it is the last action of its actor", one.Name)
 			}
 			r := w.request(x, fmt.Sprintf("%s.%d", one.Name, k))
+			if slices.Contains(e.Together, one.Name) {
+				r.along, r.more = k > 0, k < len(one.Value)-1
+			}
 			if x.Search != nil {
 				w.lanes[r.search.ID] = i
 			}

@@ -21,6 +21,8 @@ type request struct {
 	action *scenario.Action
 	at     step   // where its lane parks before it
 	text   string // for the history
+	along  bool   // reaches the node with the version of the request before it
+	more   bool   // the next one reaches the node with its version
 
 	// Of a search.
 	search  coordinator.Request
@@ -35,7 +37,9 @@ func (r *request) run(w *world, a *actor) {
 		if w.control.free {
 			return // the execution is cut short
 		}
-		w.control.lanes[a.index].park(r.at)
+		if !r.along {
+			w.control.lanes[a.index].park(r.at)
+		}
 		if w.control.free {
 			return
 		}
@@ -140,7 +144,12 @@ func (r *request) runOther(w *world, a *actor) {
 		full, plain = answer, answer.Answer
 	default:
 		op := w.begun(x)
+		w.elsewhere = r.along || r.more
 		err := w.write(x, op)
+		w.elsewhere = false
+		if r.along && !r.more {
+			err = errors.Join(err, w.arrive(w.head))
+		}
 		if a != nil && w.control.free {
 			return // the execution was cut short meanwhile, and others may end at the same time
 		}
@@ -215,10 +224,18 @@ func (w *world) write(x *scenario.Action, op *writing) error {
 	case x.DeleteIndex != nil:
 		err = w.propose(&cluster.DeleteIndex{Name: x.DeleteIndex.Name}, op)
 	}
-	if err == nil && w.applier != nil {
+	if err == nil && w.applier != nil && !w.elsewhere {
 		err = w.applier.Wait(context.Background(), op.version)
 	}
 	return err
+}
+
+// arrive hands a state to the applier and waits until it is applied.
+func (w *world) arrive(s *cluster.State) error {
+	if err := w.applier.Enqueue(s); err != nil {
+		return err
+	}
+	return w.applier.Wait(context.Background(), s.Version())
 }
 
 // writing is a write under way and the version that it made.
@@ -255,7 +272,7 @@ func (w *world) propose(c cluster.Command, op *writing) error {
 	}
 	w.head, op.version = next, next.Version()
 	op.Group = groupAfter(next, c)
-	if w.applier == nil { // before the first execution
+	if w.applier == nil || w.elsewhere { // before the first execution, or the node hears of it later
 		return nil
 	}
 	return w.applier.Enqueue(next)
@@ -271,9 +288,9 @@ func groupAfter(s *cluster.State, c cluster.Command) *cluster.Group {
 	return nil
 }
 
-// published is the state that the node has published.
+// published is the state that the node has published, which takes the request.
 func (w *world) published() *cluster.State {
-	if w.applier == nil {
+	if w.applier == nil || w.elsewhere {
 		return w.head
 	}
 	return w.State()

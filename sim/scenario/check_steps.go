@@ -85,6 +85,33 @@ func (c *checker) explore() {
 	for _, actor := range e.Actors {
 		c.actor(actor, p)
 	}
+	for i, name := range e.Together {
+		c.together(fmt.Sprintf("explore.together[%d]", i), name, e)
+	}
+}
+
+// together checks that the actions of an actor can reach a node as one version.
+func (c *checker) together(path, name string, e *Explore) {
+	var names []string
+	for _, actor := range e.Actors {
+		names = append(names, actor.Name)
+	}
+	c.word(path, "actor", name, names)
+	if e.Node == "" {
+		c.at(path, "changes come together at one node: give explore.node")
+	}
+	for _, actor := range e.Actors {
+		for i := range actor.Value {
+			if actor.Name == name && !actor.Value[i].changes() {
+				c.at(path, "actor %s does more than change the state, which cannot come with a version", name)
+			}
+		}
+	}
+}
+
+// changes says whether an action makes a new version of the state.
+func (a *Action) changes() bool {
+	return a.Request() != nil && a.Search == nil && a.GetGroups == nil && a.GetStats == nil
 }
 
 func (c *checker) actor(actor Entry[[]Action], p *program) {
@@ -105,8 +132,9 @@ func (c *checker) explored(path string, a *Action, p *program) {
 	}
 	r := a.Request()
 	switch {
+	case a.TransferLeadership != nil && p.explore.Node == "":
 	case r == nil && a.Cancel == nil:
-		c.at(path, "%s cannot be explored: requests and cancel can", a.Name())
+		c.at(path, "%s cannot be explored: requests and cancel can, and transfer_leadership where no node is named", a.Name())
 	case r != nil && p.explore.Node != "" && r.Via != p.explore.Node:
 		c.at(path+"."+a.Name()+".via", "node %s alone is explored: leave via out", p.explore.Node)
 	}

@@ -262,12 +262,14 @@ type Under struct {
 
 // Explore is a small program whose every interleaving is tried.
 type Explore struct {
-	// Node that is explored, the others being left out; without it, the whole cluster.
+	// Node that is explored, the others being left out; without it, the whole cluster, of 5 nodes at the most.
 	Node string `yaml:"node"`
 	// Before runs first, in order, and is not explored.
 	Before []Action `yaml:"before,block"`
 	// Actors run side by side, each its actions in order.
 	Actors Ordered[[]Action] `yaml:"actors,deep" jsonschema:"required"`
+	// Together names actors whose changes reach the node as one version, as those of a snapshot do.
+	Together []string `yaml:"together"`
 	// Observe names the values that make up an outcome.
 	Observe Ordered[Expression] `yaml:"observe,block" jsonschema:"required"`
 	// Forbid lists expressions over the observed names that no schedule may make true.

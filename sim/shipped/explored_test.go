@@ -80,3 +80,21 @@ func TestWhatAnExplorationSaysOfAProfileIsNeeded(t *testing.T) {
 		}
 	}
 }
+
+// What comes together is one version: the applier takes four turns for it, and
+// two more where the settings come first in a version of their own.
+func TestChangesThatComeTogetherAreOneVersion(t *testing.T) {
+	const path = "explore/settings-and-a-group-in-one-version.yaml"
+	turns := func(set ...string) int {
+		n, s := 0, explored(t, path, "", set...).Outcomes[0].Schedule
+		schedule, err := explore.ParseSchedule(s)
+		require.NoError(t, err)
+		for _, lane := range schedule {
+			if lane == "applier" {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, []int{4, 6}, []int{turns(), turns("explore.together=[]")})
+}
