@@ -10,6 +10,7 @@ import (
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/cluster/task"
 	"github.com/wlmsim/wlmsim/cluster/wire"
 )
 
@@ -29,6 +30,10 @@ type Config struct {
 	// the group of its search; nil: nobody is. It is called on the goroutine of
 	// the search, under no lock.
 	Completed func(group string)
+
+	// Tasks lists each shard of each search while it is served; nil: nobody
+	// does. It is the one of the node's coordinator.
+	Tasks *task.Registry
 
 	Probe *probe.Probe
 	Log   *slog.Logger // told, at level debug, of searches that met a full queue; nil: nobody is
@@ -80,6 +85,7 @@ type DataNode struct {
 	mu    sync.Mutex
 	pool  pool
 	names occurrences
+	kept  kept
 	calls int           // searches that have not returned
 	idle  chan struct{} // closed once it is closing and calls is 0
 }
@@ -103,30 +109,78 @@ func New(c Config) *DataNode {
 
 // Search works on a request that a coordinator, from, sends, and returns one
 // entry for each shard that it asks for, in the order asked. A shard that is
-// not here, or that found the queue full, has its failure in its entry.
+// not here, that found the queue full, or whose context is missing, has its
+// failure in its entry.
 //
 // The error wraps ctx's when ctx ends before all shards are served or while
-// the answer is held at step datanode.answer, or is [ErrClosed].
+// the answer is held at step datanode.answer, or the task is cancelled; or it
+// is [ErrClosed].
 func (d *DataNode) Search(ctx context.Context, from string, r *wire.SearchRequest) (*wire.SearchAnswer, error) {
 	if !d.enter() {
 		return nil, ErrClosed
 	}
 	defer d.leave()
+	switch r.Phase {
+	case wire.Query, wire.OpenScroll, wire.OpenPoint:
+	default:
+		return d.housekeep(r), nil
+	}
+	ctx, listed := d.begin(ctx, from, r)
+	defer listed.End()
 	if ctx.Err() != nil {
 		return nil, d.cancelled(ctx, r)
 	}
 	answer := &wire.SearchAnswer{Shards: make([]wire.ShardAnswer, len(r.Shards))}
-	j := &job{tasks: make([]task, len(r.Shards))}
-	d.plan(from, r, j, answer)
+	j := &job{tasks: make([]shardTask, len(r.Shards)), most: r.Concurrency}
+	used := d.plan(from, r, j, answer)
+	served := false
+	defer func() { d.release(r, used, !served) }()
 	if err := d.serve(ctx, r, j); err != nil {
 		return nil, err
 	}
-	d.fill(r, j, answer)
+	d.fill(r, j, used, answer)
 	d.config.Probe.At(probe.Event{Step: probe.DataNodeAnswer, Group: r.Group, Search: r.Search})
 	if ctx.Err() != nil {
 		return nil, d.cancelled(ctx, r)
 	}
+	served = true
 	return answer, nil
+}
+
+// Names of the actions that shards are listed under, as OpenSearch's.
+const (
+	actionQuery  = "indices:data/read/search[phase/query]"
+	actionScroll = "indices:data/read/search[phase/query/scroll]"
+	actionOpen   = "indices:data/read/search[open_context]"
+)
+
+// headerOpaqueID is the header whose value a task shows.
+const headerOpaqueID = "X-Opaque-Id"
+
+// begin lists the shards of a request.
+func (d *DataNode) begin(ctx context.Context, from string, r *wire.SearchRequest) (context.Context, *task.Task) {
+	if d.config.Tasks == nil {
+		return ctx, nil
+	}
+	s := task.Spec{Action: actionQuery, Count: len(r.Shards), Describe: func(i int) string { return "shardId[" + r.Shards[i].String() + "]" }}
+	switch {
+	case r.Phase == wire.OpenPoint:
+		s.Action = actionOpen
+	case r.Context != (wire.ContextID{}) && r.Phase == wire.Query:
+		s.Action = actionScroll
+	}
+	if r.Task != 0 {
+		s.Parent = task.ID{Node: from, Number: r.Task}
+		if n := d.config.States().Node(from); n != nil {
+			s.Parent.Node = n.ID
+		}
+	}
+	for _, h := range r.Headers {
+		if h.Name == headerOpaqueID {
+			s.OpaqueID = h.Value
+		}
+	}
+	return d.config.Tasks.Begin(ctx, s)
 }
 
 func (d *DataNode) cancelled(ctx context.Context, r *wire.SearchRequest) error {
@@ -134,12 +188,16 @@ func (d *DataNode) cancelled(ctx context.Context, r *wire.SearchRequest) error {
 }
 
 // plan makes a task of each shard that is here, with its service time, and
-// writes the failure of each that is not.
-func (d *DataNode) plan(from string, r *wire.SearchRequest, j *job, answer *wire.SearchAnswer) {
+// writes the failure of each that is not. It returns the context of each shard,
+// or nil if the request has none.
+func (d *DataNode) plan(from string, r *wire.SearchRequest, j *job, answer *wire.SearchAnswer) (used []*keptShard) {
 	state := d.config.States()
 	s := stream(0)
-	if r.ServiceTime < 0 {
+	if r.ServiceTime < 0 && r.Phase != wire.OpenPoint {
 		s = d.streamOf(from, r.Search)
+	}
+	if r.Context != (wire.ContextID{}) {
+		used = make([]*keptShard, len(r.Shards))
 	}
 	var x *cluster.Index
 	for i, shard := range r.Shards {
@@ -147,15 +205,23 @@ func (d *DataNode) plan(from string, r *wire.SearchRequest, j *job, answer *wire
 			x = state.Index(shard.Index)
 		}
 		answer.Shards[i] = wire.ShardAnswer{Shard: shard, Failure: d.refusal(x, shard, r)}
-		if answer.Shards[i].Failure != nil {
+		if used != nil && answer.Shards[i].Failure == nil {
+			used[i], answer.Shards[i].Failure = d.keep(r, shard, state)
+		}
+		if answer.Shards[i].Failure != nil || r.Phase == wire.OpenPoint {
 			continue
 		}
 		t := &j.tasks[i]
-		t.job, t.progress, t.service = j, waiting, r.ServiceTime
+		t.job, t.progress, t.service = j, planned, r.ServiceTime
 		if r.ServiceTime < 0 {
-			t.service = draw(x.ServiceTime, stream(hashNumber(hashBytes(uint64(s), shard.Index), uint64(shard.Shard))))
+			from := x.ServiceTime
+			if r.Service.Distribution != "" {
+				from = r.Service
+			}
+			t.service = draw(from, stream(hashNumber(hashBytes(uint64(s), shard.Index), uint64(shard.Shard))))
 		}
 	}
+	return used
 }
 
 // refusal returns why a shard cannot be searched here, or nil.
@@ -240,12 +306,16 @@ func (d *DataNode) tell(r *wire.SearchRequest, j *job) {
 }
 
 // fill writes what each task found, or that it was refused.
-func (d *DataNode) fill(r *wire.SearchRequest, j *job, answer *wire.SearchAnswer) {
+func (d *DataNode) fill(r *wire.SearchRequest, j *job, used []*keptShard, answer *wire.SearchAnswer) {
 	full := 0
 	for i := range j.tasks {
 		switch shard := r.Shards[i]; j.tasks[i].progress {
 		case done:
-			answer.Shards[i] = find(shard, r.Query, r.From+r.Size)
+			if used != nil && !used[i].point {
+				answer.Shards[i] = find(shard, used[i].matches, used[i].taken, r.From+r.Size)
+			} else {
+				answer.Shards[i] = find(shard, placeOf(shard).matching(r.Query), 0, r.From+r.Size)
+			}
 		case refused:
 			full++
 			answer.Shards[i].Failure = cluster.Errorf(cluster.TooMany, "rejected execution of a search task of shard %v on node [%s]: all %d workers are busy and %d tasks wait", shard, d.config.Node, d.config.Workers, d.config.Queue)

@@ -7,25 +7,28 @@ type progress uint8
 
 const (
 	absent  progress = iota // the shard is not here, no worker is asked
+	planned                 // not handed in yet
 	waiting                 // in the queue
 	running                 // on a worker until ends
 	done                    // served to the end
 	refused                 // the queue was full
 )
 
-// task is one shard of one search.
-type task struct {
+// shardTask is one shard of one search.
+type shardTask struct {
 	job      *job
 	service  time.Duration
 	ends     time.Time // while running
 	progress progress
-	before   *task // neighbours in the queue, while waiting
-	after    *task
+	before   *shardTask // neighbours in the queue, while waiting
+	after    *shardTask
 }
 
 // job is the tasks of one search. Its fields belong to the pool's lock.
 type job struct {
-	tasks []task
+	tasks []shardTask
+	most  int           // tasks that may be open at once; 0: any number
+	next  int           // the first task that was not handed in
 	open  int           // tasks that wait or run
 	wake  chan struct{} // capacity 1: a task that waited was started; nil if none ever waited
 }
@@ -36,17 +39,18 @@ type pool struct {
 	workers, places int
 
 	active, queued int
-	first, last    *task
+	first, last    *shardTask
 
 	completed, rejected, cancelled uint64
 }
 
-// submit hands in all tasks of a job that are marked waiting.
+// submit hands in the tasks of a job that are planned, as many as may be open
+// at once.
 func (p *pool) submit(j *job, now time.Time) {
-	for i := range j.tasks {
-		t := &j.tasks[i]
+	for ; j.next < len(j.tasks) && (j.most == 0 || j.open < j.most); j.next++ {
+		t := &j.tasks[j.next]
 		switch {
-		case t.progress != waiting:
+		case t.progress != planned:
 		case p.active < p.workers:
 			j.open++
 			p.start(t, now)
@@ -64,7 +68,7 @@ func (p *pool) submit(j *job, now time.Time) {
 }
 
 // start puts a task on a free worker. One that costs no time is over at once.
-func (p *pool) start(t *task, now time.Time) {
+func (p *pool) start(t *shardTask, now time.Time) {
 	p.active++
 	t.progress, t.ends = running, now.Add(t.service)
 	if t.service <= 0 {
@@ -72,7 +76,7 @@ func (p *pool) start(t *task, now time.Time) {
 	}
 }
 
-func (p *pool) finish(t *task) {
+func (p *pool) finish(t *shardTask) {
 	p.active--
 	p.completed++
 	t.progress = done
@@ -92,6 +96,7 @@ func (p *pool) advance(j *job, now time.Time) (next time.Time) {
 			p.dispatch(t.ends)
 		}
 	}
+	p.submit(j, now)
 	for i := range j.tasks {
 		if t := &j.tasks[i]; t.progress == running && (next.IsZero() || t.ends.Before(next)) {
 			next = t.ends
@@ -121,6 +126,7 @@ func (p *pool) abandon(j *job, now time.Time) {
 			p.active--
 		case waiting:
 			p.unlink(t)
+		case planned:
 		default:
 			continue
 		}
@@ -131,8 +137,9 @@ func (p *pool) abandon(j *job, now time.Time) {
 	p.dispatch(now)
 }
 
-func (p *pool) enqueue(t *task) {
+func (p *pool) enqueue(t *shardTask) {
 	p.queued++
+	t.progress = waiting
 	t.before = p.last
 	if p.last == nil {
 		p.first = t
@@ -142,7 +149,7 @@ func (p *pool) enqueue(t *task) {
 	p.last = t
 }
 
-func (p *pool) unlink(t *task) {
+func (p *pool) unlink(t *shardTask) {
 	p.queued--
 	if t.before == nil {
 		p.first = t.after

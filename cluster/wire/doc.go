@@ -9,6 +9,7 @@
 //     shard that failed has no other fields. Counts must not be negative.
 //  2. Decode functions are total: any other input is an error that says what
 //     and where, and costs no more memory than the input's length allows.
+//     The same holds for a [Kept] and its text.
 //  3. A message carries an explicit list of headers. The principal has no
 //     field here.
 package wire

@@ -12,6 +12,9 @@ const (
 	NodeNotConnected cluster.Kind = "node_not_connected_exception"
 	// TimedOut: the shard's node did not answer in time.
 	TimedOut cluster.Kind = "timeout_exception"
+	// ContextMissing: the data node has no such context: it was freed, its time
+	// is over, or the node was started anew.
+	ContextMissing cluster.Kind = "search_context_missing_exception"
 	// BadAnswer: the shard's node sent what is no answer to what it was asked.
 	BadAnswer cluster.Kind = "transport_serialization_exception"
 )

@@ -20,6 +20,29 @@ type ShardID struct {
 	Shard int
 }
 
+// Phase says what a request asks of its shards.
+type Phase byte
+
+// The phases of a request. All but the first are of contexts: what a data node
+// keeps of a shard from one request to the next.
+const (
+	Query       Phase = iota // search them, in the contexts of Context if it names any
+	OpenScroll               // search them, and keep where each stands under Context
+	OpenPoint                // search nothing, and keep each as a point in time under Context
+	Fetched                  // of each, Taken says how many hits went to the client
+	Free                     // end the contexts of Context
+	FreeScrolls              // end every scroll context of the node; names no shards
+	ListPoints               // answer with the points in time that the node keeps; names no shards
+	phases
+)
+
+// ContextID names what data nodes keep for one scroll or one point in time: the
+// same on each of them. The zero ContextID names none.
+type ContextID struct {
+	Session uint64 // of the coordinator that opened it
+	Number  uint64 // from 1 on
+}
+
 // SearchRequest asks a data node to search some of its shards.
 type SearchRequest struct {
 	Headers     []Header
@@ -28,7 +51,18 @@ type SearchRequest struct {
 	Shards      []ShardID
 	Query       []byte        // canonical text of the query; equal queries get equal answers
 	From, Size  int           // hits wanted: the data node returns the best From+Size of each shard
-	ServiceTime time.Duration // each shard's cost; negative: drawn from the index's distribution
+	ServiceTime time.Duration // each shard's cost; negative: drawn, see Service
+	// Service is what a cost is drawn from; the zero value: the index's own
+	// distribution.
+	Service     cluster.ServiceTime
+	Concurrency int    // shards that are served at once at the most; 0: no bound
+	Task        uint64 // number of the coordinator's task; 0: none
+
+	Phase     Phase
+	Context   ContextID
+	KeepAlive time.Duration // of Context from now on; 0: as it was
+	Point     string        // of OpenPoint: the text under which clients know it
+	Taken     []int         // of Fetched: one for each shard
 }
 
 // Hit is one document that a shard found.
@@ -51,11 +85,20 @@ type ShardAnswer struct {
 // order asked.
 type SearchAnswer struct {
 	Shards []ShardAnswer
+	Freed  int     // contexts that Free or FreeScrolls ended
+	Points []Point // the answer to ListPoints, in the order in which they were opened
+}
+
+// Point is a point in time that a data node keeps.
+type Point struct {
+	Text      string        // under which clients know it
+	Created   int64         // epoch milliseconds, by the data node's clock
+	KeepAlive time.Duration // from its last use on
 }
 
 // format is the first byte of every message; a node that meets another one
 // refuses the message.
-const format = 1
+const format = 2
 
 // AppendTo appends the request's binary form to b.
 func (r *SearchRequest) AppendTo(b []byte) []byte {
@@ -74,7 +117,44 @@ func (r *SearchRequest) AppendTo(b []byte) []byte {
 	b = appendText(b, string(r.Query))
 	b = binary.AppendUvarint(b, uint64(r.From))
 	b = binary.AppendUvarint(b, uint64(r.Size))
-	return binary.AppendVarint(b, int64(r.ServiceTime))
+	b = binary.AppendVarint(b, int64(r.ServiceTime))
+	b = appendService(b, r.Service)
+	b = binary.AppendUvarint(b, uint64(r.Concurrency))
+	b = binary.AppendUvarint(b, r.Task)
+	b = append(b, byte(r.Phase))
+	b = binary.AppendUvarint(b, r.Context.Session)
+	b = binary.AppendUvarint(b, r.Context.Number)
+	b = binary.AppendVarint(b, int64(r.KeepAlive))
+	b = appendText(b, r.Point)
+	b = binary.AppendUvarint(b, uint64(len(r.Taken)))
+	for _, n := range r.Taken {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	return b
+}
+
+// appendService appends a service time: nothing but its distribution if that
+// is none.
+func appendService(b []byte, t cluster.ServiceTime) []byte {
+	b = appendText(b, string(t.Distribution))
+	if t.Distribution == "" {
+		return b
+	}
+	for _, d := range []time.Duration{t.Mean, t.P50, t.P99, t.Min, t.Max} {
+		b = binary.AppendVarint(b, int64(d))
+	}
+	return appendFloat(b, t.Alpha)
+}
+
+func (d *decoder) service() (t cluster.ServiceTime) {
+	if t.Distribution = cluster.Distribution(d.text()); t.Distribution == "" {
+		return t
+	}
+	for _, into := range []*time.Duration{&t.Mean, &t.P50, &t.P99, &t.Min, &t.Max} {
+		*into = time.Duration(d.signed())
+	}
+	t.Alpha = d.float()
+	return t
 }
 
 // DecodeSearchRequest reads what [SearchRequest.AppendTo] wrote.
@@ -89,7 +169,14 @@ func DecodeSearchRequest(data []byte) (*SearchRequest, error) {
 		r.Query = []byte(query)
 	}
 	r.From, r.Size = d.size(), d.size()
-	r.ServiceTime = time.Duration(d.signed())
+	r.ServiceTime, r.Service = time.Duration(d.signed()), d.service()
+	r.Concurrency, r.Task = d.size(), d.unsigned()
+	if r.Phase = Phase(d.byte()); r.Phase >= phases {
+		d.fail("phase %d is unknown, this program knows %d", r.Phase, phases)
+	}
+	r.Context = ContextID{d.unsigned(), d.unsigned()}
+	r.KeepAlive, r.Point = time.Duration(d.signed()), d.text()
+	r.Taken = list(&d, 1, d.size)
 	return r, d.finish("search request")
 }
 
@@ -116,6 +203,13 @@ func (a *SearchAnswer) AppendTo(b []byte) []byte {
 			b = appendFloat(b, h.Score)
 		}
 	}
+	b = binary.AppendUvarint(b, uint64(a.Freed))
+	b = binary.AppendUvarint(b, uint64(len(a.Points)))
+	for _, p := range a.Points {
+		b = appendText(b, p.Text)
+		b = binary.AppendVarint(b, p.Created)
+		b = binary.AppendVarint(b, int64(p.KeepAlive))
+	}
 	return b
 }
 
@@ -123,7 +217,8 @@ func (a *SearchAnswer) AppendTo(b []byte) []byte {
 func DecodeSearchAnswer(data []byte) (*SearchAnswer, error) {
 	d := decoder{rest: data, whole: len(data)}
 	d.expectFormat()
-	a := &SearchAnswer{Shards: list(&d, 5, d.shardAnswer)}
+	a := &SearchAnswer{Shards: list(&d, 5, d.shardAnswer), Freed: d.size()}
+	a.Points = list(&d, 3, func() Point { return Point{d.text(), d.signed(), time.Duration(d.signed())} })
 	return a, d.finish("search answer")
 }
 

@@ -36,7 +36,24 @@ func drawRequest(t *rapid.T) *wire.SearchRequest {
 		Search: text.Draw(t, "search"), Group: text.Draw(t, "group"),
 		Shards: list(t, shards, "shards"), Query: list(t, rapid.Byte(), "query"),
 		From: rapid.IntRange(0, math.MaxInt32).Draw(t, "from"), Size: rapid.IntRange(0, math.MaxInt32).Draw(t, "size"),
-		ServiceTime: time.Duration(rapid.Int64().Draw(t, "service time")),
+		ServiceTime: time.Duration(rapid.Int64().Draw(t, "service time")), Service: drawService(t),
+		Concurrency: rapid.IntRange(0, math.MaxInt32).Draw(t, "concurrency"), Task: rapid.Uint64().Draw(t, "task"),
+		Phase:     wire.Phase(rapid.IntRange(int(wire.Query), int(wire.ListPoints)).Draw(t, "phase")),
+		Context:   wire.ContextID{Session: rapid.Uint64().Draw(t, "session"), Number: rapid.Uint64().Draw(t, "number")},
+		KeepAlive: time.Duration(rapid.Int64().Draw(t, "keep alive")), Point: text.Draw(t, "point"),
+		Taken: list(t, rapid.IntRange(0, math.MaxInt32), "taken"),
+	}
+}
+
+func drawService(t *rapid.T) cluster.ServiceTime {
+	if rapid.Bool().Draw(t, "service of the index") {
+		return cluster.ServiceTime{}
+	}
+	length := func(name string) time.Duration { return time.Duration(rapid.Int64().Draw(t, name)) }
+	return cluster.ServiceTime{
+		Distribution: cluster.Distribution(rapid.StringN(1, 20, -1).Draw(t, "distribution")),
+		Mean:         length("mean"), P50: length("p50"), P99: length("p99"), Min: length("min"), Max: length("max"),
+		Alpha: rapid.Float64().Draw(t, "alpha"),
 	}
 }
 
@@ -44,7 +61,10 @@ func drawAnswer(t *rapid.T) *wire.SearchAnswer {
 	hits := rapid.Custom(func(t *rapid.T) wire.Hit {
 		return wire.Hit{ID: text.Draw(t, "id"), Score: rapid.Float64().Draw(t, "score")}
 	})
-	return &wire.SearchAnswer{Shards: list(t, rapid.Custom(func(t *rapid.T) wire.ShardAnswer {
+	points := rapid.Custom(func(t *rapid.T) wire.Point {
+		return wire.Point{Text: text.Draw(t, "text"), Created: rapid.Int64().Draw(t, "created"), KeepAlive: time.Duration(rapid.Int64().Draw(t, "keep alive"))}
+	})
+	return &wire.SearchAnswer{Freed: rapid.IntRange(0, math.MaxInt32).Draw(t, "freed"), Points: list(t, points, "points"), Shards: list(t, rapid.Custom(func(t *rapid.T) wire.ShardAnswer {
 		s := wire.ShardAnswer{Shard: shards.Draw(t, "shard")}
 		if rapid.Bool().Draw(t, "failed") {
 			s.Failure = &cluster.Error{Kind: cluster.Kind(text.Draw(t, "kind")), Reason: text.Draw(t, "reason")}
@@ -88,12 +108,12 @@ func TestWhatIsNotAMessageIsAnError(t *testing.T) {
 		message string
 	}{
 		{"empty", nil, "decode search answer at byte 0: the message is cut off"},
-		{"unknown format", []byte{2, 0}, "decode search answer at byte 1: format 2 is unknown, this program knows 1"},
-		{"no count", []byte{1}, "decode search answer at byte 1: no whole number stands here"},
-		{"a count that cannot be", []byte{1, 0xff, 0xff, 0x03}, "decode search answer at byte 4: 65535 entries do not fit the 0 bytes that follow"},
-		{"an outcome that is none", []byte{1, 1, 1, 'x', 0, 7, 0, 0}, "decode search answer at byte 6: a shard's outcome is 0 or 1 but was 7"},
-		{"a text that is too long", []byte{1, 1, 9, 'x', 0, 1, 0}, "decode search answer at byte 3: a text of 9 bytes does not fit the 4 bytes that follow"},
-		{"a shard over the greatest", []byte{1, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 0, 0}, "decode search answer at byte 8: 4294967295 is over 2147483647"},
+		{"unknown format", []byte{1, 0}, "decode search answer at byte 1: format 1 is unknown, this program knows 2"},
+		{"no count", []byte{2}, "decode search answer at byte 1: no whole number stands here"},
+		{"a count that cannot be", []byte{2, 0xff, 0xff, 0x03}, "decode search answer at byte 4: 65535 entries do not fit the 0 bytes that follow"},
+		{"an outcome that is none", []byte{2, 1, 1, 'x', 0, 7, 0, 0}, "decode search answer at byte 6: a shard's outcome is 0 or 1 but was 7"},
+		{"a text that is too long", []byte{2, 1, 9, 'x', 0, 1, 0}, "decode search answer at byte 3: a text of 9 bytes does not fit the 4 bytes that follow"},
+		{"a shard over the greatest", []byte{2, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 0, 0}, "decode search answer at byte 8: 4294967295 is over 2147483647"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := wire.DecodeSearchAnswer(row.data)
@@ -104,7 +124,7 @@ func TestWhatIsNotAMessageIsAnError(t *testing.T) {
 
 // Promise 2: a count that lies does not buy memory.
 func TestALyingCountTakesNoMemory(t *testing.T) {
-	lie := append([]byte{1, 0x80, 0x80, 0x40}, make([]byte, 5<<20)...) // 1,048,576 answers of zeros fit by length
+	lie := append([]byte{2, 0x80, 0x80, 0x40}, make([]byte, 5<<20)...) // 1,048,576 answers of zeros fit by length
 	lie[4+14+2] = 9                                                    // and the second one's outcome is none
 	allocated := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
@@ -123,7 +143,14 @@ func TestNoFieldIsNamedAfterAPrincipal(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[wire.SearchRequest]()) {
 		fields = append(fields, f.Name)
 	}
-	require.Equal(t, []string{"Headers", "Search", "Group", "Shards", "Query", "From", "Size", "ServiceTime"}, fields)
+	require.Equal(t, []string{"Headers", "Search", "Group", "Shards", "Query", "From", "Size", "ServiceTime",
+		"Service", "Concurrency", "Task", "Phase", "Context", "KeepAlive", "Point", "Taken"}, fields)
+}
+
+func TestAPhaseThatIsNoneIsAnError(t *testing.T) {
+	b := (&wire.SearchRequest{Phase: wire.ListPoints + 1}).AppendTo(nil)
+	_, err := wire.DecodeSearchRequest(b)
+	require.ErrorContains(t, err, "phase 7 is unknown, this program knows 7")
 }
 
 func TestAShardIsWrittenAsOpenSearchDoes(t *testing.T) {
@@ -142,6 +169,8 @@ var (
 func FuzzDecodeSearchRequest(f *testing.F) {
 	f.Add(seedRequest.AppendTo(nil))
 	f.Add((&wire.SearchRequest{}).AppendTo(nil))
+	f.Add((&wire.SearchRequest{Phase: wire.Fetched, Context: wire.ContextID{Session: 3, Number: 1}, KeepAlive: time.Minute, Point: "p", Taken: []int{1, 0},
+		Service: cluster.ServiceTime{Distribution: cluster.LogNormal, P50: 1, P99: 9}, Concurrency: 5, Task: 12}).AppendTo(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if r, err := wire.DecodeSearchRequest(data); err == nil {
 			again, err := wire.DecodeSearchRequest(r.AppendTo(nil))
@@ -154,12 +183,46 @@ func FuzzDecodeSearchRequest(f *testing.F) {
 func FuzzDecodeSearchAnswer(f *testing.F) {
 	f.Add(seedAnswer.AppendTo(nil))
 	f.Add((&wire.SearchAnswer{}).AppendTo(nil))
+	f.Add((&wire.SearchAnswer{Freed: 2, Points: []wire.Point{{Text: "p", Created: 5, KeepAlive: time.Minute}}}).AppendTo(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if a, err := wire.DecodeSearchAnswer(data); err == nil {
 			b := a.AppendTo(nil)
 			again, err := wire.DecodeSearchAnswer(b)
 			require.NoError(t, err)
 			require.Equal(t, b, again.AppendTo(nil)) // by bytes: a score may be NaN
+		}
+	})
+}
+
+func TestAContextIsReadBackAsItWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := &wire.Kept{
+			Point: rapid.Bool().Draw(t, "point"), Context: wire.ContextID{Session: rapid.Uint64().Draw(t, "session"), Number: rapid.Uint64Min(1).Draw(t, "number")},
+			Expression: text.Draw(t, "expression"), Size: rapid.IntRange(0, math.MaxInt32).Draw(t, "size"),
+			ServiceTime: time.Duration(rapid.Int64().Draw(t, "service time")), Service: drawService(t),
+			Shards: list(t, rapid.Custom(func(t *rapid.T) wire.KeptShard {
+				return wire.KeptShard{Node: text.Draw(t, "node"), ShardID: shards.Draw(t, "shard")}
+			}), "shards"),
+		}
+		read, err := wire.ParseKept(k.Text())
+		require.NoError(t, err)
+		require.Equal(t, k, read)
+		_, err = wire.ParseKept(k.Text()[:rapid.IntRange(0, len(k.Text())-1).Draw(t, "cut")])
+		require.ErrorContains(t, err, "decode context")
+		_, err = wire.ParseKept(k.Text() + "AA")
+		require.ErrorContains(t, err, "decode context")
+	})
+}
+
+func FuzzParseKept(f *testing.F) {
+	f.Add((&wire.Kept{Context: wire.ContextID{Session: 1, Number: 1}}).Text())
+	f.Add((&wire.Kept{Point: true, Context: wire.ContextID{Number: 7}, Expression: "logs", Shards: []wire.KeptShard{{Node: "d1", ShardID: wire.ShardID{Index: "logs", Shard: 3}}}}).Text())
+	f.Add("DXF1ZXJ5QW5kRmV0Y2gBAAAAAAAAAD4WYm9laVYtZndUQlNsdDcwakFMNjU1QQ==")
+	f.Fuzz(func(t *testing.T, text string) {
+		if k, err := wire.ParseKept(text); err == nil {
+			again, err := wire.ParseKept(k.Text())
+			require.NoError(t, err)
+			require.Equal(t, k.Text(), again.Text()) // a number may be written in several ways
 		}
 	})
 }

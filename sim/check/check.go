@@ -18,6 +18,12 @@ const (
 	Undecided Verdict = "undecided"
 )
 
+// What a message begins with where a file names the promises that must break.
+const (
+	AsTold  = "as the file says: "                          // it broke
+	ButHeld = "the file says that this breaks, but it held" // it did not
+)
+
 // Result is the verdict of one check. Promises have no line in a file, so
 // theirs is 0.
 type Result struct {

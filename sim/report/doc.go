@@ -13,6 +13,12 @@
 //     it returns results or an error, and never panics.
 //  4. What a run says cannot break out of its place: a cell of a table, a
 //     section of XML, a fenced block.
+//  5. The runs of a file under several profiles stand side by side, a column a
+//     profile, over all seeds; every row whose columns are not all alike is
+//     marked and named: verdicts, counts of searches, counters of groups,
+//     checks and expectations. A step's expectation is recorded only where it
+//     did not hold; elsewhere its column has a dash, as has that of one that
+//     the file asks for under other profiles.
 //
 // All functions may be called from several goroutines at once.
 package report

@@ -15,12 +15,14 @@ import (
 
 // document is what `--format json` writes.
 type document struct {
-	Results []world.Result `json:"results"`
+	Results     []world.Result `json:"results"`
+	Differences []Difference   `json:"differences,omitempty"`
 }
 
-// JSON writes one document with an array results.
+// JSON writes one document with an array results, and where a file ran under
+// several profiles an array differences.
 func JSON(w io.Writer, results []world.Result) error {
-	d := document{Results: make([]world.Result, 0, len(results))}
+	d := document{Results: make([]world.Result, 0, len(results)), Differences: Differences(results)}
 	for _, r := range results {
 		if r.Groups == nil {
 			r.Groups = map[string]world.Counters{}

@@ -24,6 +24,11 @@ func writeMarkdown(w io.Writer, results []world.Result, source Source) error {
 		fmt.Fprintf(b, "| %s | %s | %s | %d | %s | %s | %d | %d | %d | %s ms |\n", r.Verdict, cell(r.Scenario), cell(r.File), r.Seed, cell(r.Profile),
 			seconds(r.VirtualSeconds), r.Searches.Sent, r.Searches.Throttled, r.Searches.Failed, short(r.LatencyMS.P99))
 	}
+	for _, p := range parts(results) {
+		if p.compared != nil {
+			p.compared.markdown(b)
+		}
+	}
 	for i := range results {
 		if r := &results[i]; r.Verdict != check.Held {
 			fmt.Fprintf(b, "\n## %s: %s, seed %d, %s\n\n", r.Verdict, cell(r.Scenario), r.Seed, cell(r.Profile))

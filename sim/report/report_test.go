@@ -71,15 +71,85 @@ func TestGolden(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			var b bytes.Buffer
 			require.NoError(t, report.Write(&b, format, sample(), source))
-			path := filepath.Join("testdata", format+".golden")
-			if *rewrite {
-				require.NoError(t, os.WriteFile(path, b.Bytes(), 0o666))
-			}
-			want, err := os.ReadFile(path)
-			require.NoError(t, err)
-			require.Equal(t, string(want), b.String())
+			requireGolden(t, format, b.String())
 		})
 	}
+}
+
+// side are the runs of one file under three profiles, and of another under one.
+func side() []world.Result {
+	run := func(profile string, verdict check.Verdict, throttled uint64, checks ...world.Check) world.Result {
+		always := []world.Check{{Name: "permits_bounded", Verdict: check.Held}, {Name: "one_outcome", Verdict: check.Held}}
+		return world.Result{
+			Scenario: "The limit holds in the lag", File: "lag.yaml", Seed: 7, Profile: profile, Verdict: verdict, VirtualSeconds: 13, WallSeconds: 0.1,
+			Searches: world.Searches{Sent: 3, Completed: 3 - int(throttled), Throttled: int(throttled)},
+			Groups:   map[string]world.Counters{"late": {Completions: 4, Throttled: throttled, WouldThrottle: 2 - throttled}, "DEFAULT_WORKLOAD_GROUP": {}},
+			Checks:   append(always, checks...), LatencyMS: world.LatencyMS{P50: 12.25, P99: 20},
+			Repeat: "wlmsim run lag.yaml --seed 7 --profile " + profile,
+		}
+	}
+	// One expectation twice, as of two steps; the second shows under upstream alone.
+	twice := world.Check{Name: "expect two.status == 429", Verdict: check.Held, Line: 4}
+	return []world.Result{
+		run("submitted", check.Held, 2, world.Check{Name: "principal_stays", Verdict: check.Broken, Message: check.AsTold + "a canary was seen"}, twice),
+		run("reviewed", check.Held, 2, world.Check{Name: "principal_stays", Verdict: check.Held}, twice),
+		run("upstream", check.Broken, 1, world.Check{Name: "principal_stays", Verdict: check.Held}, twice,
+			world.Check{Name: "expect two.status == 429", Verdict: check.Broken, Message: "an expectation is not true: two.status == 429", Line: 2},
+			world.Check{Name: "expect <b>|three|</b>", Verdict: check.Held}),
+		sample()[0],
+	}
+}
+
+// Promises 1 and 5.
+func TestProfilesSideBySide(t *testing.T) {
+	for _, format := range []string{"text", "json", "markdown"} {
+		t.Run(format, func(t *testing.T) {
+			var b bytes.Buffer
+			require.NoError(t, report.Write(&b, format, side(), source))
+			requireGolden(t, "side."+format, b.String())
+		})
+	}
+}
+
+// Promise 5: over many seeds the columns are sums and shares.
+func TestProfilesSideBySideOverManySeeds(t *testing.T) {
+	var all []world.Result
+	for _, r := range side()[:3] {
+		for seed := range uint64(3) {
+			r := r
+			r.Seed = seed
+			if seed == 1 {
+				r.Verdict, r.Checks = check.Undecided, []world.Check{{Name: "run", Verdict: check.Undecided, Message: "it hung"}}
+			}
+			all = append(all, r)
+		}
+	}
+	var b bytes.Buffer
+	require.NoError(t, report.Write(&b, "text", all, source))
+	requireGolden(t, "side.seeds", b.String())
+}
+
+// Promise 5: the same under every profile is no difference.
+func TestProfilesThatDoNotDiffer(t *testing.T) {
+	same := side()[1:2]
+	same = append(same, same[0])
+	same[1].Profile = "upstream"
+	require.Empty(t, report.Differences(same))
+	var b bytes.Buffer
+	require.NoError(t, report.Write(&b, "text", same, nil))
+	require.Contains(t, b.String(), "nothing differs (4 checks held under all)")
+	require.NotContains(t, b.String(), "≠")
+}
+
+func requireGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *rewrite {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o666))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
 }
 
 // Promise 4.
@@ -131,11 +201,13 @@ func TestTheWritersErrorComesBack(t *testing.T) {
 
 // Promise 3.
 func TestReadTakesWhatJSONWrites(t *testing.T) {
-	var b bytes.Buffer
-	require.NoError(t, report.JSON(&b, sample()))
-	results, err := report.Read(bytes.NewReader(b.Bytes()))
-	require.NoError(t, err)
-	require.Equal(t, sample(), results)
+	for _, written := range [][]world.Result{sample(), side()} {
+		var b bytes.Buffer
+		require.NoError(t, report.JSON(&b, written))
+		results, err := report.Read(bytes.NewReader(b.Bytes()))
+		require.NoError(t, err)
+		require.Equal(t, written, results)
+	}
 }
 
 func TestReadTakesNothingElse(t *testing.T) {

@@ -11,21 +11,20 @@ import (
 )
 
 // writeText writes a line a run, more for one that did not hold, and a summary.
+// Runs of one file under several profiles are columns, and only those that did
+// not hold, or have something to tell, get their lines as well.
 func writeText(w io.Writer, results []world.Result, source Source) error {
 	b := bufio.NewWriter(w)
-	for i := range results {
-		r := &results[i]
-		fmt.Fprintf(b, "%-9s %s  seed %d  %s  %s in %s  %s\n",
-			r.Verdict, clean(r.File), r.Seed, r.Profile, seconds(r.VirtualSeconds), seconds(r.WallSeconds), searches(&r.Searches))
-		for _, c := range telling(r) {
-			fmt.Fprintf(b, "  %-9s %s\n", c.Verdict, indented(checkText(&c), "            "))
-			if line := source(r.File, c.Line); line != "" {
-				fmt.Fprintf(b, "            %s:%d: %s\n", clean(r.File), c.Line, clean(strings.TrimSpace(line)))
+	for i, p := range parts(results) {
+		if p.compared != nil {
+			if i > 0 {
+				fmt.Fprintln(b)
 			}
+			p.compared.text(b)
 		}
-		if r.Verdict != check.Held {
-			for _, command := range repeats(r) {
-				fmt.Fprintf(b, "  %-9s %s\n", "repeat", clean(command))
+		for _, r := range p.runs {
+			if p.compared == nil || r.Verdict != check.Held || len(telling(r)) > 0 {
+				writeRun(b, r, source)
 			}
 		}
 	}
@@ -33,6 +32,22 @@ func writeText(w io.Writer, results []world.Result, source Source) error {
 		fmt.Fprintf(b, "\n%s\n", Summary(results))
 	}
 	return b.Flush()
+}
+
+func writeRun(w io.Writer, r *world.Result, source Source) {
+	fmt.Fprintf(w, "%-9s %s  seed %d  %s  %s in %s  %s\n",
+		r.Verdict, clean(r.File), r.Seed, r.Profile, seconds(r.VirtualSeconds), seconds(r.WallSeconds), searches(&r.Searches))
+	for _, c := range telling(r) {
+		fmt.Fprintf(w, "  %-9s %s\n", c.Verdict, indented(checkText(&c), "            "))
+		if line := source(r.File, c.Line); line != "" {
+			fmt.Fprintf(w, "            %s:%d: %s\n", clean(r.File), c.Line, clean(strings.TrimSpace(line)))
+		}
+	}
+	if r.Verdict != check.Held {
+		for _, command := range repeats(r) {
+			fmt.Fprintf(w, "  %-9s %s\n", "repeat", clean(command))
+		}
+	}
 }
 
 // checkText is what a check says, in words. An expectation repeats its text in

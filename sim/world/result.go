@@ -33,6 +33,7 @@ type Counters struct {
 	Rejections    uint64 `json:"total_rejections"`
 	Cancellations uint64 `json:"total_cancellations"`
 	Throttled     uint64 `json:"total_throttled"`
+	WouldThrottle uint64 `json:"total_would_throttle,omitempty"` // 0, too, where the profile has no such counter
 }
 
 // LatencyMS holds percentiles of the time from a request to its last answer, in
@@ -86,9 +87,9 @@ func judge(checks []Check, breaks []scenario.Promise) ([]Check, Verdict) {
 		case !must[c.Name]:
 			worse(c.Verdict)
 		case c.Verdict == check.Broken:
-			c.Message = "as the file says: " + c.Message
+			c.Message = check.AsTold + c.Message
 		case c.Verdict == check.Held:
-			c.Message = "the file says that this breaks, but it held"
+			c.Message = check.ButHeld
 			worse(check.Broken)
 		default:
 			worse(check.Undecided)

@@ -105,6 +105,9 @@ func (w *world) count(r *Result, facts *check.Facts) {
 			c.Rejections += s.Rejections
 			c.Cancellations += s.Cancellations
 			c.Throttled += s.Throttled
+			if s.WouldThrottle != nil {
+				c.WouldThrottle += *s.WouldThrottle
+			}
 			r.Groups[name] = c
 		}
 	}
