@@ -30,6 +30,7 @@ type nodeFlags struct {
 	cert, key  string
 	ca         string
 	allowHolds bool
+	queryGroup bool
 	verbose    bool
 }
 
@@ -44,13 +45,14 @@ func (f *nodeFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.key, "tls-key", "", "PEM key of the certificate")
 	flags.StringVar(&f.ca, "tls-ca", "", "PEM certificate of the authority that signed every node's certificate")
 	flags.BoolVar(&f.allowHolds, "allow-holds", false, "let clients hold steps by PUT /_wlmsim/holds/{step}")
+	flags.BoolVar(&f.queryGroup, "query-group-alias", false, "serve workload groups also as query groups, their name before OpenSearch 3.0")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log what the nodes do")
 }
 
 // args returns the flags again, for a node in a process of its own.
 func (f *nodeFlags) args() []string {
 	args := []string{"--profile", f.profile, "--users", f.users, "--gossip-key", f.gossipKey, "--tls-cert", f.cert, "--tls-key", f.key, "--tls-ca", f.ca,
-		fmt.Sprintf("--allow-holds=%t", f.allowHolds), fmt.Sprintf("--verbose=%t", f.verbose)}
+		fmt.Sprintf("--allow-holds=%t", f.allowHolds), fmt.Sprintf("--query-group-alias=%t", f.queryGroup), fmt.Sprintf("--verbose=%t", f.verbose)}
 	for _, s := range f.switches {
 		args = append(args, "--set", s)
 	}
@@ -85,6 +87,7 @@ func (f *nodeFlags) options(stderr io.Writer) (live.NodeOptions, error) {
 		fault(err)
 	}
 	o.REST.AllowHolds, o.Holds = f.allowHolds, f.allowHolds
+	o.REST.QueryGroupAlias = f.queryGroup
 	level := slog.LevelWarn
 	if f.verbose {
 		level = slog.LevelDebug

@@ -72,7 +72,7 @@ type Config struct {
 	// OpenSearch.
 	ManagerTimeout time.Duration
 
-	REST rest.Config // of the HTTP API: Version, Users, AllowHolds, Canary; the node fills in the rest
+	REST rest.Config // of the HTTP API: Version, QueryGroupAlias, Users, AllowHolds, Canary; the node fills in the rest
 	// Front returns what the HTTP API talks to in place of the node, for a
 	// world that watches what comes in by it; nil: the node itself.
 	Front     func(rest.Cluster, rest.Searcher) (rest.Cluster, rest.Searcher)

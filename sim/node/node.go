@@ -133,7 +133,7 @@ func (n *Node) assemble() (err error) {
 		if c.Front != nil {
 			api.Cluster, api.Searcher = c.Front(n, n)
 		}
-		api.ClusterName, api.Probe, api.Log, api.Holds = c.ClusterName, n.probe, n.log, n.holds
+		api.ClusterName, api.Probe, api.Log, api.Holds, api.Pool = c.ClusterName, n.probe, n.log, n.holds, n.pool
 		handler, err := rest.New(api)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/gossip"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
+	"github.com/wlmsim/wlmsim/datanode"
 	"github.com/wlmsim/wlmsim/wlm"
 )
 
@@ -72,4 +74,13 @@ func (n *Node) statsOf(ctx context.Context, name string, groups []string) ([]wlm
 	}
 	a, err := openJSON[statsAnswer](answer)
 	return a.Groups, err
+}
+
+// pool says how busy the data node's workers are.
+func (n *Node) pool() rest.Pool {
+	s, c := n.data.Stats(), n.config.DataNode
+	return rest.Pool{
+		Workers: cmp.Or(c.Workers, datanode.DefaultWorkers), Queue: cmp.Or(c.Queue, datanode.DefaultQueue),
+		Active: s.Active, Queued: s.Queued, Rejected: s.Rejected, Completed: s.Completed,
+	}
 }
