@@ -149,6 +149,14 @@ func mustFit(held, limit int) {
 	}
 }
 
+// mustLimit panics for a limit that no search may have been judged by, before
+// a bucket is made.
+func mustLimit(limit int) {
+	if limit < 1 {
+		panic(fmt.Sprintf("wlm: a permit was asked for under a limit of %d", limit))
+	}
+}
+
 // attempt is one search that needs a permit.
 type attempt struct {
 	key     bucketKey
@@ -180,6 +188,7 @@ func newAcquirer(s Acquire, l *ledger, p *probe.Probe) acquirer {
 type exact struct{ ledger *ledger }
 
 func (e *exact) acquire(a attempt, p *Permit) (int, bool) {
+	mustLimit(a.limit)
 	s := e.ledger.shard(a.hash)
 	s.mu.Lock()
 	b := s.findLocked(a.hash, &a.key)
@@ -207,6 +216,7 @@ type rollback struct {
 }
 
 func (r *rollback) acquire(a attempt, p *Permit) (int, bool) {
+	mustLimit(a.limit)
 	s := r.ledger.shard(a.hash)
 	b := r.increment(s, &a)
 	r.probe.At(a.event(probe.AcquireLook, 0, probe.ReadBucket|probe.WriteBucket))

@@ -32,7 +32,7 @@ func lookalikes() []string {
 // refused, and whether a second search of each name was refused.
 func oneBucketEach(t *testing.T, switches wlm.Switches, by cluster.Attribute, as func(string) context.Context, names []string) (refused []string, secondsRefused int) {
 	t.Helper()
-	s := enabled(t, group("g", by, 1))
+	s := written(t, switches, group("g", by, 1))
 	th := throttle(t, wlm.Config{Switches: switches}, s)
 	for _, name := range names {
 		if got, _ := admit(t, th, as(name), s, "g"); got == "429" {

@@ -18,6 +18,10 @@ import (
 const (
 	HeaderUser = "X-Wlmsim-User"
 	HeaderRole = "X-Wlmsim-Role"
+	// HeaderUserInfo has user and roles in one text, as OpenSearch's security
+	// plugin writes them; see [wlm.ExtractPrincipal]. It takes the place of the
+	// user's name in the other two ways, and its roles come first.
+	HeaderUserInfo = "X-Wlmsim-User-Info"
 )
 
 // Bounds on a principal.
@@ -42,18 +46,24 @@ type guard struct {
 	verified map[string][sha256.Size]byte // name to digest of the password that bcrypt last accepted
 }
 
-// principal returns who sent the request: the name from [HeaderUser], or else
-// from basic auth; the roles from [HeaderRole] and the users' table. With a
+// principal returns who sent the request: the name from [HeaderUserInfo], or
+// else from [HeaderUser], or else from basic auth; the roles from
+// [HeaderUserInfo], the users' table and [HeaderRole]. With a
 // table the password of basic auth must be that of the name, whichever way the
 // name came. The zero principal is nobody.
 func (g *guard) principal(r *http.Request) (wlm.Principal, error) {
-	names, roles := r.Header[HeaderUser], r.Header[HeaderRole]
-	if g.users == nil && names == nil && roles == nil && r.Header["Authorization"] == nil {
+	names, roles, infos := r.Header[HeaderUser], r.Header[HeaderRole], r.Header[HeaderUserInfo]
+	if g.users == nil && names == nil && roles == nil && infos == nil && r.Header["Authorization"] == nil {
 		return wlm.Principal{}, nil
 	}
 	p, password, err := named(r, names)
 	if err != nil {
 		return wlm.Principal{}, err
+	}
+	if infos != nil {
+		if p, err = extracted(infos); err != nil {
+			return wlm.Principal{}, err
+		}
 	}
 	if g.users != nil {
 		if !g.knows(p.User, password) {
@@ -97,6 +107,27 @@ func named(r *http.Request, names []string) (p wlm.Principal, password string, e
 		}
 	}
 	return p, password, nil
+}
+
+// extracted reads the one text that has both user and roles.
+func extracted(infos []string) (wlm.Principal, error) {
+	if len(infos) > 1 {
+		return wlm.Principal{}, cluster.Errorf(cluster.IllegalArgument, "header %s stands %d times: a request has one user", HeaderUserInfo, len(infos))
+	}
+	text, err := url.PathUnescape(infos[0])
+	if err != nil {
+		return wlm.Principal{}, cluster.Errorf(cluster.IllegalArgument, "header %s is not percent-encoded: %v", HeaderUserInfo, err)
+	}
+	p, err := wlm.ExtractPrincipal(text)
+	if err != nil {
+		return wlm.Principal{}, cluster.Errorf(cluster.IllegalArgument, "header %s: %v", HeaderUserInfo, err)
+	}
+	for _, name := range append([]string{p.User}, p.Roles...) {
+		if err := checkLength(HeaderUserInfo, name); err != nil {
+			return wlm.Principal{}, err
+		}
+	}
+	return p, nil
 }
 
 func decodeName(header, text string) (string, error) {
