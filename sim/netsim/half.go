@@ -24,6 +24,7 @@ type half struct {
 	sent    int64         // when the last item was sent
 	seq     uint64        // the event that lets the first item arrive; 0 if none
 	stalled bool          // it is on its link's list
+	held    bool          // it is on the network's list
 
 	writing      bool // a writer is between its first and its last byte
 	ended, reset bool // its end, a reset, was sent
@@ -98,8 +99,13 @@ func (h *half) delayLocked() int64 {
 	return delay
 }
 
-// awaitLocked makes the event of the first item.
+// awaitLocked makes the event of the first item, unless that is held back.
 func (h *half) awaitLocked() {
+	if h.net.holdsLocked(h) {
+		h.held = true
+		h.net.held = append(h.net.held, h)
+		return
+	}
 	h.seq = h.net.scheduleLocked(event{at: h.items.at(0).at, half: h})
 }
 
@@ -129,6 +135,7 @@ func (h *half) forgetLocked() {
 		h.stalled = false
 		h.link.stalled = slices.DeleteFunc(h.link.stalled, func(o *half) bool { return o == h })
 	}
+	h.net.letLocked(h)
 }
 
 // loseLocked ends a half whose reader's end is gone: nothing of it can arrive.
@@ -144,6 +151,11 @@ func (h *half) arriveLocked(seq uint64) (Delivery, bool) {
 	if seq != h.seq {
 		return Delivery{}, false
 	}
+	return h.arriveNowLocked()
+}
+
+// arriveNowLocked lets the first item arrive whatever its time is.
+func (h *half) arriveNowLocked() (Delivery, bool) {
 	h.seq = 0
 	if h.link.cuts > 0 {
 		h.stallLocked()
@@ -151,14 +163,19 @@ func (h *half) arriveLocked(seq uint64) (Delivery, bool) {
 	}
 	item := h.items.pop()
 	h.takeLocked(item)
-	if h.items.len > 0 && h.seq == 0 && !h.stalled {
+	if h.items.len > 0 && h.seq == 0 && !h.stalled && !h.held {
 		h.awaitLocked()
 	}
+	return h.deliveryLocked(item), true
+}
+
+// deliveryLocked describes the arrival of an item.
+func (h *half) deliveryLocked(item sending) Delivery {
 	return Delivery{
 		Kind: item.what, Bytes: item.bytes,
 		From: h.link.from.name, To: h.link.to.name,
 		Port: h.from.stream.port, Stream: h.from.stream.id,
-	}, true
+	}
 }
 
 // takeLocked lets an item take effect at the reader's end.
