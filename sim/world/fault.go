@@ -313,7 +313,7 @@ func (w *world) countFault(node string) func(group string) error {
 
 // has says whether the file has a step of some kind. A body may do anything.
 func (w *world) has(kind func(*scenario.Action) bool) bool {
-	return w.body != nil || slices.ContainsFunc(w.file.Steps, func(s scenario.Step) bool { return kind(&s.Action) })
+	return w.body != nil && w.options.explored == nil || slices.ContainsFunc(w.file.Steps, func(s scenario.Step) bool { return kind(&s.Action) })
 }
 
 // delays is a hook that slows the steps of a node.

@@ -24,10 +24,11 @@ import (
 
 // Ports of a node at its first address. At a new one they are 100 further.
 const (
-	gossipPort = 7946
-	raftPort   = 8300
-	httpPort   = 9200
-	portStep   = 100
+	GossipPort = 7946
+	RaftPort   = 8300
+
+	httpPort = 9200
+	portStep = 100
 )
 
 // member is a node's place in the world: what outlives a crash of the node.
@@ -109,8 +110,8 @@ func (m *member) newID() string {
 
 func (m *member) port(base int) int { return base + int(m.moves.Load())*portStep }
 
-func (m *member) gossipAddress() string { return m.host.Address(m.port(gossipPort)) }
-func (m *member) raftAddress() string   { return m.host.Address(m.port(raftPort)) }
+func (m *member) gossipAddress() string { return m.host.Address(m.port(GossipPort)) }
+func (m *member) raftAddress() string   { return m.host.Address(m.port(RaftPort)) }
 
 // start begins a life of the member. The members before it are its seeds.
 func (m *member) start() error {
@@ -154,15 +155,15 @@ func (m *member) config(l *life) (node.Config, error) {
 
 // listen opens what the node listens on. Nothing is left open on an error.
 func (m *member) listen(c *node.Config, l *life) error {
-	raft, err := m.host.Listen(m.port(raftPort))
+	raft, err := m.host.Listen(m.port(RaftPort))
 	if err != nil {
 		return fmt.Errorf("raft of %s: %w", m.name, err)
 	}
-	streams, err := m.host.Listen(m.port(gossipPort))
+	streams, err := m.host.Listen(m.port(GossipPort))
 	if err != nil {
 		return errors.Join(fmt.Errorf("gossip of %s: %w", m.name, err), raft.Close())
 	}
-	packets, err := m.host.ListenPacket(m.port(gossipPort))
+	packets, err := m.host.ListenPacket(m.port(GossipPort))
 	if err != nil {
 		return errors.Join(fmt.Errorf("gossip of %s: %w", m.name, err), raft.Close(), streams.Close())
 	}

@@ -43,6 +43,8 @@ type Options struct {
 	Limit time.Duration
 
 	Log *slog.Logger // of the nodes; nil: none
+
+	explored *Exploration // of [Explore]; nil: none
 }
 
 // Run runs a checked file in a bubble of its own and returns what came of it.

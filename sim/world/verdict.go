@@ -78,6 +78,9 @@ func (w *world) judge(r *Result, facts *check.Facts) {
 	}
 	r.Checks, r.Verdict = judge(checks, w.file.Breaks)
 	r.Loads, r.Answers = env.Loads, env.Answers
+	if x := w.options.explored; x != nil {
+		x.End(env)
+	}
 	if w.record.on() {
 		r.History, r.TraceHash = w.record.log, w.record.log.Hash()
 	}

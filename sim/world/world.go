@@ -105,11 +105,11 @@ func (w *world) build() error {
 		return err
 	}
 	w.search = search
-	w.net, err = netsim.New(netsim.Config{
-		Seed: w.seed.named("network").seed(),
-		Link: netsim.Faults{Latency: netRange(*link.Latency), Loss: link.Loss, Duplicate: link.Duplicate, Reorder: link.Reorder},
-		Taps: []netsim.Tap{search},
-	})
+	faults := netsim.Faults{Latency: netRange(*link.Latency), Loss: link.Loss, Duplicate: link.Duplicate, Reorder: link.Reorder}
+	if w.options.explored != nil {
+		faults = netsim.Faults{Latency: netsim.Range{Min: 1, Max: 1}}
+	}
+	w.net, err = netsim.New(netsim.Config{Seed: w.seed.named("network").seed(), Link: faults, Taps: []netsim.Tap{search}})
 	if err != nil {
 		return err
 	}
@@ -338,6 +338,9 @@ func (w *world) hooks(l *life) []probe.Hook {
 	}
 	if w.delaying {
 		hooks = append(hooks, &delays{w: w, node: l.m.name, seed: l.m.seed.named("delays")})
+	}
+	if x := w.options.explored; x != nil {
+		hooks = append(hooks, x.Hook)
 	}
 	return hooks
 }
