@@ -39,6 +39,7 @@ type fakeCluster struct {
 	d1Dead   bool
 	broken   error // what Propose returns, if not nil
 	unsynced bool  // acknowledged is false
+	would    *uint64
 }
 
 func newFakeCluster(t testing.TB) *fakeCluster {
@@ -154,7 +155,7 @@ func (f *fakeCluster) NodeStats(_ context.Context, nodes, groups []string) (answ
 		}
 		all := []wlm.GroupStats{{ID: cluster.DefaultGroupID, Completions: uint64(3 + i), Failures: 9}}
 		for _, g := range f.State().Groups() {
-			all = append(all, wlm.GroupStats{ID: g.ID, Completions: 1, Rejections: 2, Cancellations: 3, Throttled: 15})
+			all = append(all, wlm.GroupStats{ID: g.ID, Completions: 1, Rejections: 2, Cancellations: 3, Throttled: 15, WouldThrottle: f.would})
 		}
 		for _, g := range all {
 			if len(groups) == 0 || slices.Contains(groups, g.ID) {
