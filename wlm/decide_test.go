@@ -236,6 +236,21 @@ func (r *recorder) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
+// text is everything that was logged.
+func (r *recorder) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all strings.Builder
+	for _, record := range r.records {
+		all.WriteString(record.Message)
+		record.Attrs(func(a slog.Attr) bool {
+			all.WriteString(" " + a.String())
+			return true
+		})
+	}
+	return all.String()
+}
+
 // groups counts the warnings by the group that they name.
 func (r *recorder) groups() map[string]int {
 	r.mu.Lock()

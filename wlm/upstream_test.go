@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -150,6 +151,34 @@ func TestTheLimitIsLookedAtBeforeTheParent(t *testing.T) {
 	off := apply(t, n.state, setMode(cluster.MonitorOnly))
 	require.NoError(t, n.th.ApplySettings(n.state, off))
 	n.expect("no permit", nobody, "g", parent)
+}
+
+// TestAStoredFormOfAnotherProfileIsNotThrottled: the node warns, and says how
+// many searches it let pass.
+func TestAStoredFormOfAnotherProfileIsNotThrottled(t *testing.T) {
+	for _, row := range []struct {
+		profile string
+		stored  cluster.Throttling
+		fault   string
+	}{
+		{wlm.ProfileUpstream, cluster.Throttling{Attribute: cluster.ByUsername, NodeLimit: new(int64(1))}, "Unknown throttle setting: attribute"},
+		{wlm.ProfileUpstream, cluster.Throttling{By: cluster.ByGroup, NodeLimit: new(int64(1))}, "must be one of [username, role]"},
+		{wlm.ProfileReviewed, cluster.Throttling{By: cluster.ByUsername, NodeLimit: new(int64(1))}, "Unknown throttle setting: by"},
+		{wlm.ProfileSubmitted, cluster.Throttling{NodeLimit: new(int64(1))}, "throttling.attribute is required"},
+	} {
+		g := group("g", cluster.ByGroup, 1)
+		g.Throttling = &row.stored
+		s := inState(t, g)
+		logged := &recorder{}
+		th := throttle(t, wlm.Config{Switches: of(t, row.profile), Log: slog.New(logged)}, s)
+		require.Equal(t, map[string]int{"g": 1}, logged.groups())
+		require.Contains(t, logged.text(), row.fault)
+		for range 2 {
+			got, _ := admit(t, th, user("alice"), s, "g")
+			require.Equal(t, "no permit", got)
+		}
+		require.EqualValues(t, 2, th.FailedOpen())
+	}
 }
 
 // TestNestedSearchesAreChargedInTheEarlierProfiles: the inner search of a full
