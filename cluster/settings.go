@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -230,6 +231,20 @@ func ParseTime(v string) (time.Duration, error) {
 		return time.Duration(n) * unit.length, nil
 	}
 	return 0, fmt.Errorf("[%s] is not -1, 0, or a whole number with a unit (nanos, micros, ms, s, m, h, d)", v)
+}
+
+// FormatTime writes a time as OpenSearch does in its messages: in the greatest
+// unit of which it is one or more, with at most one place after the point.
+func FormatTime(d time.Duration) string {
+	for _, unit := range []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "micros"}} {
+		if d >= unit.length {
+			return strconv.FormatFloat(math.Trunc(float64(d)/float64(unit.length)*10)/10, 'f', -1, 64) + unit.name
+		}
+	}
+	return strconv.FormatInt(int64(d), 10) + "nanos"
 }
 
 // resolved are the settings that the node reads on every search, worked out

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/cluster/task"
 	"github.com/wlmsim/wlmsim/cluster/wire"
 	"github.com/wlmsim/wlmsim/wlm"
 )
@@ -64,6 +67,10 @@ type Config struct {
 	// logged and changes nothing else, and neither does the end of ctx by then.
 	Ended []func(ctx context.Context, r Request, response *Response, err error) error
 
+	// Tasks lists the searches while they run, and those of its data node; nil:
+	// nobody does.
+	Tasks *task.Registry
+
 	Probe *probe.Probe
 	Log   *slog.Logger // nil: nothing is logged
 }
@@ -100,6 +107,8 @@ type Coordinator struct {
 	rules    atomic.Pointer[rules]
 	plan     atomic.Pointer[plan] // the last one made
 	number   atomic.Uint64        // of searches without an id
+	session  uint64               // tells its contexts from those of others, and of its former life
+	contexts atomic.Uint64        // opened
 	outcomes ledger
 	couriers couriers
 	closing  chan struct{} // closed by Close
@@ -117,21 +126,43 @@ func New(c Config) *Coordinator {
 		panic(err)
 	}
 	c = c.withDefaults()
-	co := &Coordinator{config: c, closing: make(chan struct{}), idle: make(chan struct{})}
+	co := &Coordinator{config: c, session: session(c.Node), closing: make(chan struct{}), idle: make(chan struct{})}
 	co.couriers = couriers{limit: c.Calls, run: co.deliver}
 	return co
 }
 
+// session returns a number that no other coordinator has, nor this node's next
+// one.
+func session(node string) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s %d", node, time.Now().UnixNano()) // a hash takes everything
+	return h.Sum64()
+}
+
+func (c *Coordinator) newContext() wire.ContextID {
+	return wire.ContextID{Session: c.session, Number: c.contexts.Add(1)}
+}
+
 // Search leads one search from its admission to its answer. The error is a
-// [*wlm.Rejection] (429), a [*cluster.Error], a [*SearchError], or wraps ctx's
-// error when ctx ended before the search's end was decided.
-func (c *Coordinator) Search(ctx context.Context, r Request) (response *Response, err error) {
+// [*wlm.Rejection] (429), a [*cluster.Error], a [*SearchError], or wraps the
+// cause of ctx's end when that came before the search's end was decided, which
+// is a [*cluster.Error] of kind [task.Cancelled] if the search's task was
+// cancelled or it took longer than it may.
+func (c *Coordinator) Search(ctx context.Context, r Request) (*Response, error) {
+	return c.lead(ctx, r, nil)
+}
+
+// lead is Search for a search that another one may have started.
+func (c *Coordinator) lead(ctx context.Context, r Request, parent *search) (response *Response, err error) {
 	s := newSearch(c, r)
+	s.parent = parent
 	if !c.enter() {
 		c.outcomes.count(cluster.DefaultGroupID, failed, false)
 		return nil, errClosing(c.config.Node)
 	}
 	defer c.leave()
+	ctx = s.begin(ctx)
+	defer s.task.End()
 	defer s.settle(&response, &err)
 	defer s.giveBack(&response, &err)
 	defer s.conclude(ctx, &response, &err)
@@ -206,20 +237,9 @@ func (c *Coordinator) leave() {
 	}
 }
 
-// groupOf returns the id of the group that a request belongs to by a state and
-// the view of the rules.
-func (c *Coordinator) groupOf(ctx context.Context, state *cluster.State, r *Request) string {
-	id := c.tag(ctx, state, r)
-	if id == "" {
-		id = r.GroupHeader
-	}
-	if state.Group(id) == nil {
-		return cluster.DefaultGroupID
-	}
-	return id
-}
-
-func (c *Coordinator) tag(ctx context.Context, state *cluster.State, r *Request) string {
+// tag returns the id of the group that the view of the rules gives a request,
+// or "".
+func (c *Coordinator) tag(ctx context.Context, state *cluster.State, index string) string {
 	if state.Mode() == cluster.Disabled {
 		return ""
 	}
@@ -229,7 +249,7 @@ func (c *Coordinator) tag(ctx context.Context, state *cluster.State, r *Request)
 		view = c.rules.Load()
 	}
 	principal, _ := wlm.PrincipalFrom(ctx)
-	return view.tag(principal, r.Index)
+	return view.tag(principal, index)
 }
 
 // guard calls f and says whether it returned; a panic is logged.

@@ -12,11 +12,12 @@ import (
 // call is one request of a search to one data node, and what came of it.
 type call struct {
 	search  *search
+	round   *round
 	ctx     context.Context
 	target  *target
 	request wire.SearchRequest
 
-	done   bool // under the search's lock, like answer and err; the search's own once it is sealed
+	done   bool // under the round's lock, like answer and err; the search's own once it is sealed
 	answer *wire.SearchAnswer
 	err    error
 }
@@ -93,7 +94,7 @@ func (s *couriers) carry(calls chan *call, k *call) (again bool) {
 	)
 	defer func() {
 		again = s.park(calls, returned)
-		k.search.take(k, answer, err)
+		k.round.take(k, answer, err)
 	}()
 	answer, err = s.run(k)
 	returned = true

@@ -10,7 +10,8 @@
 //
 //  1. A search reads the published state once, before anything else, and is
 //     tagged, judged and spread by that version alone.
-//  2. Admission comes before anything that can fail. A rejection is the answer:
+//  2. Admission comes before anything that can fail, but that a request has a
+//     group twice. A rejection is the answer:
 //     no listener hears of it, no data node is asked, nothing else is counted.
 //     Whatever fails afterwards, an index that does not exist included, gives
 //     the permit back.
@@ -53,12 +54,34 @@
 // mode disabled no rule is looked at.
 //
 // A request that no rule tags belongs to the group of its workloadGroupId
-// header. That header is put once upstream, where a rule on top of a client's
-// own header fails the search (400, "value for key [workloadGroupId] already
-// present") or, later, gives way to it; here the rule wins, since a header must
-// be no way around a rule. An id that the state does not have, of a deleted
+// header. That header is put once: what becomes of a request that has one and
+// that a rule tags too, as a nested search does whose outer one has a group, is
+// the switch group_header. An id that the state does not have, of a deleted
 // group or one that is not yet known here, means no tag. Without a tag a search
 // belongs to DEFAULT_WORKLOAD_GROUP: never throttled, only counted.
+//
+// The next page of a scroll is tagged by the indices that its scroll id names,
+// as they were asked for; a search of a point in time by those that it holds.
+//
+// Settings of a group (policy 2). For the time-out, the interval after which a
+// search is cancelled, the shards of a data node that are served at once and the
+// answers that are reduced at once, what the request says goes before what its
+// group says, and that before the cluster's setting; with
+// override_request_values the group goes before the request. Without any of
+// them a data node serves all its shards of a search at once, where OpenSearch
+// asks for five at a time: one message carries them all. search.max_buckets has
+// no effect, since a simulated search has no aggregations and makes no buckets.
+//
+// Nested searches. A query that looks terms up by another query has that search
+// run first, after the admission, as OpenSearch's rewrite does; see
+// [Request.Lookups]. Each is a search of its own, with its own outcome; the first
+// that fails is the failure of the outer one.
+//
+// Scrolls and points in time. What is kept from one request to the next is kept
+// on the data nodes; the client's text names it, so any coordinator can go on.
+// Both are bounded in number and time by the cluster's settings. One whose time
+// is over is gone at once, where OpenSearch looks once a minute. To open and to
+// end them takes no permit; whether a page does is the throttle's to say.
 //
 // All methods may be called from any goroutine.
 package coordinator

@@ -73,9 +73,9 @@ func statusOfKind(kind cluster.Kind) int {
 		return 429
 	case cluster.IllegalArgument, cluster.Parsing, cluster.Validation:
 		return 400
-	case cluster.IndexNotFound, cluster.ResourceNotFound:
+	case cluster.IndexNotFound, cluster.ResourceNotFound, wire.ContextMissing:
 		return 404
-	case cluster.ClusterBlock, wire.ShardNotFound, wire.NodeNotConnected, wire.TimedOut:
+	case cluster.ClusterBlock, NoShardAvailable, wire.ShardNotFound, wire.NodeNotConnected, wire.TimedOut:
 		return 503
 	}
 	return 500

@@ -12,28 +12,26 @@ import (
 )
 
 // merge makes one answer of what the data nodes sent, or the error that stands
-// for it.
-func (s *search) merge(p *plan, timedOut bool, limit time.Duration) (*Response, error) {
-	found := make([]*wire.ShardAnswer, 0, p.shards)
-	var failures []ShardFailure
-	for i := range s.calls {
-		found, failures = s.calls[i].collect(found, failures, limit)
-	}
+// for it. taken is, for each shard that answered, how many of its hits are in
+// the answer of a scroll; nil for other searches.
+func (s *search) merge(p *plan) (r *Response, taken map[wire.ShardID]int, err error) {
+	found, failures := s.collect(p)
 	if len(failures) > 0 {
-		sortFailures(failures)
 		if len(found) == 0 {
-			return nil, newSearchError(AllShardsFailed, failures)
+			return nil, nil, newSearchError(AllShardsFailed, failures)
 		}
 		if !s.allowsPartial() {
-			return nil, newSearchError(PartialFailure, failures)
+			return nil, nil, newSearchError(PartialFailure, failures)
 		}
 	}
-	r := &Response{
-		TimedOut: timedOut,
-		Group:    s.group,
-		Permit:   s.permit.Held(),
-		Shards:   ShardSummary{Total: p.shards, Successful: len(found), Failed: len(failures), Failures: failures},
-		Relation: "eq",
+	r = &Response{
+		TimedOut:     s.ending == byTimeout,
+		Group:        s.group,
+		Permit:       s.permit.Held(),
+		Shards:       ShardSummary{Total: p.shards, Successful: len(found), Failed: len(failures), Failures: failures},
+		Relation:     "eq",
+		PointID:      s.request.PointID,
+		ReducePhases: reducePhases(len(found), s.limits.reduce),
 	}
 	for _, a := range found {
 		r.Count += a.Total
@@ -42,11 +40,25 @@ func (s *search) merge(p *plan, timedOut bool, limit time.Duration) (*Response, 
 	if r.Total = r.Count; r.Total > MaxTrackedHits {
 		r.Total, r.Relation = MaxTrackedHits, "gte"
 	}
-	if !s.request.Count {
-		r.Hits = mergeHits(found, s.request.From, s.request.Size)
+	if s.scrolls() {
+		taken = make(map[wire.ShardID]int, len(found))
 	}
-	r.Took = time.Since(s.started)
-	return r, nil
+	if !s.request.Count {
+		r.Hits = mergeHits(found, s.request.From, s.request.Size, taken)
+	}
+	return r, taken, nil
+}
+
+// collect sorts the shards of the last fan-out into those that answered and
+// those that are missing, sorted.
+func (s *search) collect(p *plan) (found []*wire.ShardAnswer, failures []ShardFailure) {
+	found = make([]*wire.ShardAnswer, 0, p.shards)
+	failures = append(failures, p.missing...)
+	for i := range s.calls {
+		found, failures = s.calls[i].collect(found, failures, s.limits.timeout)
+	}
+	sortFailures(failures)
+	return found, failures
 }
 
 func (s *search) allowsPartial() bool {
@@ -153,11 +165,15 @@ func (c cursor) compare(d cursor) int {
 
 // mergeHits returns hits from to from+size of all shards. The lists of the
 // shards are ordered; no two are of one shard.
-func mergeHits(found []*wire.ShardAnswer, from, size int) []Hit {
+// taken, if not nil, gets an entry for each shard.
+func mergeHits(found []*wire.ShardAnswer, from, size int, taken map[wire.ShardID]int) []Hit {
 	cursors := make([]cursor, 0, len(found))
 	all := 0
 	for _, a := range found {
 		all += len(a.Hits)
+		if taken != nil {
+			taken[a.Shard] = 0
+		}
 		if len(a.Hits) > 0 {
 			cursors = append(cursors, cursor{answer: a})
 		}
@@ -169,6 +185,9 @@ func mergeHits(found []*wire.ShardAnswer, from, size int) []Hit {
 		best := &cursors[0]
 		if i >= from {
 			hits = append(hits, Hit{best.answer.Shard.Index, best.hit().ID, best.hit().Score})
+		}
+		if taken != nil {
+			taken[best.answer.Shard]++
 		}
 		if best.next++; best.next == len(best.answer.Hits) {
 			last := len(cursors) - 1

@@ -85,16 +85,16 @@ func (l *ledger) list() []GroupOutcomes {
 	return list
 }
 
-// outcomeOf decides how a search ended. departed says that its client left
-// before the end was decided.
-func outcomeOf(response *Response, err error, departed bool) (o outcome, uncounted bool) {
+// outcome decides how a search ended. One whose nested search was refused has
+// failed, though its client is told of the refusal.
+func (s *search) outcome(response *Response, err error) (o outcome, uncounted bool) {
 	if response != nil {
 		return completed, false
 	}
-	if rejection, ok := errors.AsType[*wlm.Rejection](err); ok {
+	if rejection, ok := errors.AsType[*wlm.Rejection](err); ok && s.refused {
 		return throttled, !rejection.Counted
 	}
-	if departed {
+	if s.departed {
 		return wasCancelled, false
 	}
 	return failed, false

@@ -8,23 +8,36 @@ import (
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/cluster/task"
 	"github.com/wlmsim/wlmsim/cluster/wire"
 	"github.com/wlmsim/wlmsim/wlm"
 )
 
 // search is one search from its arrival to its outcome. Its goroutine is the
-// caller's; what couriers touch as well stands under mu.
+// caller's; what couriers touch as well is in the round.
 type search struct {
 	c        *Coordinator
 	request  Request
-	name     string // X-Opaque-Id, or a number
+	name     string  // the request's ID, or a number
+	parent   *search // that started this one; nil: none did
+	task     *task.Task
 	started  time.Time
 	state    *cluster.State
+	header   string // the group that searches which this one starts inherit, whether or not there is one
 	group    string
+	limits   limits
+	kept     *wire.Kept // what data nodes keep for it; nil: nothing
+	keptErr  error      // why the client's text of that cannot be read
 	permit   wlm.Permit
 	admitted bool
+	refused  bool // the throttle refused this very search
 	departed bool // ctx ended before the end was decided
 	calls    []call
+	ending   ending // of the last round
+}
+
+// round is one fan-out of a search: what its couriers and it have in common.
+type round struct {
 	answered chan struct{} // closed when open is 0
 
 	mu     sync.Mutex
@@ -59,9 +72,17 @@ func (s *search) at(step probe.Step, touches probe.Touch) {
 func (s *search) run(ctx context.Context) (*Response, error) {
 	c := s.c
 	s.state = c.config.States.State()
-	s.group = c.groupOf(ctx, s.state, &s.request)
+	s.resume()
+	untagged := s.tag(ctx)
 	s.at(probe.CoordinatorRead, probe.ReadState) // the admission looks at the mode in force
-	if err := c.config.Throttle.Admit(ctx, s.state, s.group, s.name, &s.permit); err != nil {
+	if untagged != nil {
+		return nil, untagged
+	}
+	s.limits = limitsOf(&s.request, s.state.Group(s.group), s.state)
+	ctx, stop := s.cancelling(ctx)
+	defer stop()
+	if err := s.admit(ctx); err != nil {
+		s.refused = true
 		return nil, err
 	}
 	s.admitted = true
@@ -73,6 +94,33 @@ func (s *search) run(ctx context.Context) (*Response, error) {
 		return nil, cancelled(ctx, s.name)
 	}
 	return response, err
+}
+
+// admit asks the throttle. The page of a scroll that cannot be found is charged
+// like any other, since nobody has looked for it yet.
+func (s *search) admit(ctx context.Context) error {
+	t := s.c.config.Throttle
+	switch {
+	case s.request.ScrollID != "":
+		return t.AdmitPage(ctx, s.state, s.group, s.name, &s.permit)
+	case s.parent != nil:
+		return t.AdmitNested(ctx, s.state, s.group, s.name, &s.parent.permit, &s.permit)
+	}
+	return t.Admit(ctx, s.state, s.group, s.name, &s.permit)
+}
+
+// tag finds the search's group by the state, the view of the rules, and its
+// header.
+func (s *search) tag(ctx context.Context) (err error) {
+	index := s.request.Index
+	if s.kept != nil {
+		index = s.kept.Expression
+	}
+	s.header, err = s.c.config.Throttle.Tag(s.request.GroupHeader, s.c.tag(ctx, s.state, index))
+	if s.group = s.header; err != nil || s.state.Group(s.group) == nil {
+		s.group = cluster.DefaultGroupID
+	}
+	return err
 }
 
 // releaseTouches is what the release of the permit touches, if there is one.
@@ -92,20 +140,66 @@ func (s *search) execute(ctx context.Context) (*Response, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	p, err := s.c.planFor(s.state, s.request.Index)
+	if err := s.rewrite(ctx); err != nil {
+		return nil, err
+	}
+	p, err := s.plan()
 	if err != nil {
 		return nil, err
 	}
-	limit := s.timeout()
-	ending := s.ask(ctx, p, limit)
-	switch ending {
-	case byDeparture:
-		return nil, ctx.Err()
-	case byClosing:
-		return nil, errClosing(s.c.config.Node)
+	if err := s.ask(ctx, p, s.template(ctx), nil); err != nil {
+		return nil, err
 	}
 	s.at(probe.Merge, 0)
-	return s.merge(p, ending == byTimeout, limit)
+	response, taken, err := s.merge(p)
+	if err != nil {
+		return nil, s.forget(ctx, p, err)
+	}
+	if s.scrolls() {
+		err = s.turnPage(ctx, p, response, taken)
+	}
+	if err != nil {
+		return nil, err
+	}
+	response.Took = time.Since(s.started)
+	return response, nil
+}
+
+// plan says which data nodes are asked for which shards.
+func (s *search) plan() (*plan, error) {
+	if s.keptErr != nil {
+		return nil, s.keptErr
+	}
+	if s.kept != nil {
+		return keptPlan(s.state, s.kept), nil
+	}
+	return s.c.planFor(s.state, &s.request)
+}
+
+// template is the request of the search to a data node, without its shards.
+func (s *search) template(ctx context.Context) wire.SearchRequest {
+	r := wire.SearchRequest{
+		Headers: s.headers(ctx), Search: s.name, Group: s.group,
+		Query: s.request.Query, From: s.request.From, Size: s.request.Size,
+		ServiceTime: s.request.ServiceTime, Service: s.request.Service,
+		Concurrency: s.limits.concurrency, Task: s.task.ID().Number,
+	}
+	if s.request.Count {
+		r.From, r.Size = 0, 0
+	}
+	switch {
+	case s.kept != nil:
+		r.Context, r.KeepAlive, r.Point = s.kept.Context, s.request.Scroll, s.request.PointID
+		if s.kept.Point {
+			r.KeepAlive = s.request.KeepAlive
+		}
+	case s.request.Scroll > 0:
+		r.Phase, r.Context, r.KeepAlive = wire.OpenScroll, s.c.newContext(), s.request.Scroll
+		s.kept = &wire.Kept{
+			Context: r.Context, Expression: s.request.Index, Size: s.request.Size, ServiceTime: s.request.ServiceTime, Service: s.request.Service,
+		}
+	}
+	return r
 }
 
 func (r *Request) check() error {
@@ -118,29 +212,6 @@ func (r *Request) check() error {
 	return nil
 }
 
-// Group settings that the coordinator knows (OpenSearch 3.7).
-const (
-	groupTimeout  = "search.default_search_timeout"
-	groupOverride = "override_request_values"
-)
-
-// timeout returns how long the search may take, or 0 for no limit: the
-// request's, else its group's, else the cluster's; a group that overrides
-// requests comes first.
-func (s *search) timeout() time.Duration {
-	limit := s.request.Timeout
-	if limit == 0 {
-		limit = s.state.SearchTimeout()
-	}
-	if g := s.state.Group(s.group); g != nil && len(g.Settings) > 0 {
-		own, err := cluster.ParseTime(g.Settings[groupTimeout])
-		if err == nil && (s.request.Timeout == 0 || g.Settings[groupOverride] == "true") {
-			limit = own
-		}
-	}
-	return max(0, limit)
-}
-
 // ending is why a fan-out ended.
 type ending uint8
 
@@ -151,55 +222,61 @@ const (
 	byClosing
 )
 
-// ask sends the search to every node of a plan and waits for the answers, the
-// time-out, the client's departure or Close. No answer is taken after it
-// returned, and no node works on it.
-func (s *search) ask(ctx context.Context, p *plan, limit time.Duration) ending {
+// ask sends a request to every node of a plan and waits for the answers, the
+// time-out, the client's departure or Close; the error says that it was one of
+// the latter two. No answer is taken after it returned, and no node works on it.
+// fill, if not nil, completes the request to one node.
+func (s *search) ask(ctx context.Context, p *plan, template wire.SearchRequest, fill func(*wire.SearchRequest)) error {
+	s.calls, s.ending = nil, byAnswers
 	if len(p.targets) == 0 {
-		return byAnswers
+		return nil
 	}
-	fan, stop := s.fanContext(ctx, limit)
+	fan, stop := s.fanContext(ctx)
 	defer stop()
-	s.prepare(ctx, fan, p)
+	now := s.prepare(fan, p, template, fill)
 	for i := range s.calls {
 		if why := s.c.couriers.send(&s.calls[i]); why != nil {
-			s.take(&s.calls[i], nil, why)
+			now.take(&s.calls[i], nil, why)
 		}
 	}
-	s.at(probe.FannedOut, 0)
+	if template.Phase == wire.Query || template.Phase == wire.OpenScroll {
+		s.at(probe.FannedOut, 0)
+	}
 	select {
-	case <-s.answered:
+	case <-now.answered:
 	case <-fan.Done():
 	case <-s.c.closing:
 	}
-	return s.seal(ctx)
+	switch s.ending = now.seal(ctx, s.c); s.ending {
+	case byDeparture:
+		return ctx.Err()
+	case byClosing:
+		return errClosing(s.c.config.Node)
+	}
+	return nil
 }
 
 // fanContext returns the context of the requests to data nodes. The limit
 // counts from the search's arrival.
-func (s *search) fanContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	if limit == 0 {
+func (s *search) fanContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.limits.timeout == 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadlineCause(ctx, s.started.Add(limit), errTimeout)
+	return context.WithDeadlineCause(ctx, s.started.Add(s.limits.timeout), errTimeout)
 }
 
-// prepare makes one call a node.
-func (s *search) prepare(ctx, fan context.Context, p *plan) {
-	r := wire.SearchRequest{
-		Headers: s.headers(ctx), Search: s.name, Group: s.group,
-		Query: s.request.Query, From: s.request.From, Size: s.request.Size, ServiceTime: s.request.ServiceTime,
-	}
-	if s.request.Count {
-		r.From, r.Size = 0, 0
-	}
+// prepare makes one call a node, of a new round.
+func (s *search) prepare(fan context.Context, p *plan, template wire.SearchRequest, fill func(*wire.SearchRequest)) *round {
+	now := &round{answered: make(chan struct{}), open: len(p.targets)}
 	s.calls = make([]call, len(p.targets))
 	for i := range p.targets {
-		s.calls[i] = call{search: s, ctx: fan, target: &p.targets[i], request: r}
+		s.calls[i] = call{search: s, round: now, ctx: fan, target: &p.targets[i], request: template}
 		s.calls[i].request.Shards = p.targets[i].shards
+		if fill != nil {
+			fill(&s.calls[i].request)
+		}
 	}
-	s.answered = make(chan struct{})
-	s.open = len(s.calls)
+	return now
 }
 
 func (s *search) headers(ctx context.Context) []wire.Header {
@@ -216,33 +293,33 @@ func (s *search) headers(ctx context.Context) []wire.Header {
 // take keeps what came of a call, unless it is too late. An error once the
 // fan-out is over only says that it is over, and the search hears of that by
 // itself: to take it would make an answer of a time-out.
-func (s *search) take(k *call, answer *wire.SearchAnswer, err error) {
+func (r *round) take(k *call, answer *wire.SearchAnswer, err error) {
 	if err != nil && k.ctx.Err() != nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sealed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sealed {
 		return
 	}
 	k.done, k.answer, k.err = true, answer, err
-	s.open--
-	if s.open == 0 {
-		close(s.answered)
+	r.open--
+	if r.open == 0 {
+		close(r.answered)
 	}
 }
 
 // seal ends the taking of answers and says why.
-func (s *search) seal(ctx context.Context) ending {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sealed = true
+func (r *round) seal(ctx context.Context, c *Coordinator) ending {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sealed = true
 	switch {
 	case ctx.Err() != nil:
 		return byDeparture
-	case s.open == 0:
+	case r.open == 0:
 		return byAnswers
-	case s.c.closed():
+	case c.closed():
 		return byClosing
 	}
 	return byTimeout
@@ -277,7 +354,7 @@ func (s *search) giveBack(response **Response, err *error) {
 
 // settle counts the outcome.
 func (s *search) settle(response **Response, err *error) {
-	o, uncounted := outcomeOf(*response, *err, s.departed)
+	o, uncounted := s.outcome(*response, *err)
 	s.countStats(o)
 	s.c.outcomes.count(s.outcomeGroup(), o, uncounted)
 }

@@ -111,7 +111,6 @@ func TestARuleTagsASearch(t *testing.T) {
 		{"header", nil, "alice", "logs", "id-a", "a"},
 		{"header of a group that is not there", nil, "alice", "logs", "id-gone", ""},
 		{"header where no rule matches", [][3]string{{"1", "a", "user=bob"}}, "alice", "logs", "id-b", "b"},
-		{"a rule before the header", [][3]string{{"1", "a", "user=alice"}}, "alice", "logs", "id-b", "a"},
 		{"header where rules tie", [][3]string{{"1", "a", "role=x"}, {"2", "b", "role=y"}}, "alice x y", "logs", "id-c", "c"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -156,12 +155,48 @@ func TestRulesAreMatchedInTheNodesOwnView(t *testing.T) {
 }
 
 func TestTagsFollowTheClustersMode(t *testing.T) {
-	for mode, want := range map[cluster.Mode]string{cluster.Enabled: "a", cluster.MonitorOnly: "a", cluster.Disabled: "b"} {
+	for mode, want := range map[cluster.Mode]string{cluster.Enabled: "a", cluster.MonitorOnly: "a", cluster.Disabled: ""} {
 		t.Run(string(mode), func(t *testing.T) {
 			w := tagWorld(t)
 			w.rule("1", "a", "user=alice")
 			w.apply(&cluster.PutSettings{SettingsChange: cluster.SettingsChange{Transient: map[string]*string{cluster.SettingMode: ptr(string(mode))}}})
-			require.Equal(t, want, w.tagged(as(t.Context(), "alice"), coordinator.Request{Index: "logs", GroupHeader: "id-b"}))
+			require.Equal(t, want, w.tagged(as(t.Context(), "alice"), coordinator.Request{Index: "logs"}))
+		})
+	}
+}
+
+// The header is put once: what becomes of a search that has one and that a rule
+// tags too is the switch group_header. The refusal comes before the admission.
+func TestAHeaderAndARule(t *testing.T) {
+	for _, row := range []struct {
+		value, header string
+		mode          cluster.Mode
+		want          string // group, or "" for a refusal
+	}{
+		{"put_once", "id-b", cluster.Enabled, ""},
+		{"put_once", "id-a", cluster.Enabled, ""},
+		{"put_once", "id-b", cluster.Disabled, "b"},
+		{"keeps_outer", "id-b", cluster.Enabled, "b"},
+		{"keeps_outer", "id-a", cluster.MonitorOnly, "a"},
+	} {
+		t.Run(row.value+" "+row.header+" "+string(row.mode), func(t *testing.T) {
+			w := newWorld(t, options{wlm: switched(t, "group_header", row.value)})
+			for _, name := range []string{"a", "b"} {
+				w.group(name, cluster.ByGroup, 100)
+			}
+			w.rule("1", "a", "user=alice")
+			w.apply(&cluster.PutSettings{SettingsChange: cluster.SettingsChange{Transient: map[string]*string{cluster.SettingMode: ptr(string(row.mode))}}})
+			w.c.RefreshRules()
+			a := w.search(as(t.Context(), "alice"), coordinator.Request{Index: "logs", GroupHeader: row.header})
+			if row.want != "" {
+				require.Equal(t, "id-"+row.want, completed(t, a).Group)
+				return
+			}
+			require.Equal(t, cluster.IllegalArgument, cluster.KindOf(a.err))
+			require.EqualError(t, a.err, "value for key [workloadGroupId] already present")
+			require.Zero(t, w.asked.Load(), "no data node was asked")
+			require.Equal(t, uint64(1), w.outcomesOf(cluster.DefaultGroupID).Failed)
+			w.idle()
 		})
 	}
 }

@@ -271,10 +271,21 @@ func newPool(t testing.TB, w *world, name string, workers, queue int) *datanode.
 }
 
 // carrier returns the throttle's config with principal_carrier: header.
-func carrier(t testing.TB) wlm.Config {
+func carrier(t testing.TB) wlm.Config { return switched(t, "principal_carrier", "header") }
+
+// switched returns the throttle's config of profile reviewed with one switch
+// set.
+func switched(t testing.TB, name, value string) wlm.Config {
 	s, err := wlm.Profile(wlm.ProfileReviewed)
 	require.NoError(t, err)
-	s, err = s.With("principal_carrier", "header")
+	s, err = s.With(name, value)
+	require.NoError(t, err)
+	return wlm.Config{Switches: s}
+}
+
+// profile returns the throttle's config of a profile.
+func profile(t testing.TB, name string) wlm.Config {
+	s, err := wlm.Profile(name)
 	require.NoError(t, err)
 	return wlm.Config{Switches: s}
 }

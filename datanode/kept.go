@@ -196,6 +196,13 @@ func missing(id wire.ContextID) *cluster.Error {
 
 // keep finds or opens the context of a shard for a request that is planned.
 func (d *DataNode) keep(r *wire.SearchRequest, shard wire.ShardID, bounds *cluster.State) (*keptShard, *cluster.Error) {
+	limits := bounds.Scrolls()
+	if r.Point != "" {
+		limits = bounds.Points()
+	}
+	if limits.KeepAlive >= 0 && r.KeepAlive > limits.KeepAlive {
+		return nil, keepsTooLong(r.Point != "", r.KeepAlive, limits.KeepAlive)
+	}
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,13 +214,10 @@ func (d *DataNode) keep(r *wire.SearchRequest, shard wire.ShardID, bounds *clust
 		return s, nil
 	}
 	s := &keptShard{id: r.Context, shard: shard, point: r.Phase == wire.OpenPoint, text: r.Point, keepAlive: r.KeepAlive}
-	most := bounds.Scrolls().Most
-	if s.point {
-		most = bounds.Points().Most
-	} else {
+	if !s.point {
 		s.matches = placeOf(shard).matching(r.Query)
 	}
-	if why := d.kept.open(s, most, now); why != nil {
+	if why := d.kept.open(s, limits.Most, now); why != nil {
 		return nil, why
 	}
 	return s, nil
@@ -237,4 +241,13 @@ func (d *DataNode) release(r *wire.SearchRequest, used []*keptShard, failed bool
 			d.kept.drop(s)
 		}
 	}
+}
+
+func keepsTooLong(point bool, asked, most time.Duration) *cluster.Error {
+	key := cluster.SettingMaxKeepAlive
+	if point {
+		key = cluster.SettingMaxPointKeepAlive
+	}
+	return cluster.Errorf(cluster.IllegalArgument, "Keep alive for request (%s) is too large. It must be less than (%s). "+
+		"This limit can be set by changing the [%s] cluster level setting.", cluster.FormatTime(asked), cluster.FormatTime(most), key)
 }

@@ -61,7 +61,7 @@ type SearchRequest struct {
 	Phase     Phase
 	Context   ContextID
 	KeepAlive time.Duration // of Context from now on; 0: as it was
-	Point     string        // of OpenPoint: the text under which clients know it
+	Point     string        // the text under which clients know it, if Context is of a point in time
 	Taken     []int         // of Fetched: one for each shard
 }
 
