@@ -9,6 +9,12 @@ import (
 	"github.com/wlmsim/wlmsim/cluster"
 )
 
+// What a node says that it was built from. Clients expect to be told.
+const (
+	buildType = "wlmsim"
+	buildHash = "unknown"
+)
+
 // info answers /.
 func (c *call) info() error {
 	c.out.object(func() {
@@ -18,8 +24,11 @@ func (c *call) info() error {
 		c.out.name("version").object(func() {
 			c.out.name("distribution").text("opensearch")
 			c.out.name("number").text(c.config.Version)
-			c.out.name("build_type").text("wlmsim")
+			c.out.name("build_type").text(buildType)
+			c.out.name("build_hash").text(buildHash)
+			c.out.name("build_date").text(instant(0))
 			c.out.name("build_snapshot").boolean(false)
+			c.out.name("lucene_version").text("0.0.0")
 			c.out.name("minimum_wire_compatibility_version").text("2.19.0")
 			c.out.name("minimum_index_compatibility_version").text("2.0.0")
 		})

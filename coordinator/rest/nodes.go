@@ -81,8 +81,8 @@ func (c *call) nodeInfo(m *Member, metrics []string) {
 	e := &c.out
 	e.nodeHead(m)
 	e.name("version").text(c.config.Version)
-	e.name("build_type").text("wlmsim")
-	e.name("build_hash").text("unknown")
+	e.name("build_type").text(buildType)
+	e.name("build_hash").text(buildHash)
 	e.nodeTail(m)
 	wanted := func(metric string) bool { return metrics == nil || slices.Contains(metrics, metric) }
 	pool := c.poolOf(m)

@@ -1,0 +1,98 @@
+package compat_test
+
+// exchanges are held to the published document, in this order, on a cluster
+// that has the index logs. Every route and method that is served and that the
+// document knows has one at least.
+var exchanges = []exchange{
+	{"/", "GET", "/", "", 200},
+	{"/", "HEAD", "/", "", 200},
+	{"/", "GET", "/?human=true&pretty=true", "", 200},
+
+	{"/_wlm/query_group", "PUT", "/_wlm/query_group", `{"name":"analytics","resiliency_mode":"enforced","resource_limits":{"cpu":0.3}}`, 200},
+	{"/_wlm/query_group", "PUT", "/_wlm/query_group", `{"name":"etl","resiliency_mode":"soft","resource_limits":{"cpu":0.1,"memory":0.2}}`, 200},
+	{"/_wlm/query_group", "PUT", "/_wlm/query_group", `{"name":"etl","resiliency_mode":"soft","resource_limits":{"memory":0.1}}`, 400},
+	{"/_wlm/query_group", "GET", "/_wlm/query_group", "", 200},
+	{"/_wlm/query_group/{name}", "GET", "/_wlm/query_group/etl", "", 200},
+	{"/_wlm/query_group/{name}", "GET", "/_wlm/query_group/none", "", 404},
+	{"/_wlm/query_group/{name}", "PUT", "/_wlm/query_group/etl", `{"resiliency_mode":"monitor","resource_limits":{"memory":0.4}}`, 200},
+	{"/_wlm/query_group/{name}", "PUT", "/_wlm/query_group/etl", `{"resource_limits":{"memory":1.4}}`, 400},
+	{"/_wlm/query_group/{name}", "DELETE", "/_wlm/query_group/etl", "", 200},
+	{"/_wlm/query_group/{name}", "DELETE", "/_wlm/query_group/etl", "", 404},
+
+	{"/_search", "GET", "/_search?size=3", "", 200},
+	{"/_search", "POST", "/_search", `{"query":{"match_all":{}},"from":1,"size":2,"timeout":"10s","track_total_hits":true}`, 200},
+	{"/_search", "GET", "/_search?q=error&rest_total_hits_as_int=true&track_total_hits=true", "", 200},
+	{"/{index}/_search", "GET", "/logs/_search?allow_partial_search_results=false", "", 200},
+	{"/{index}/_search", "POST", "/l*/_search?typed_keys=true", `{"query":{"term":{"level":{"value":"error"}}}}`, 200},
+	{"/{index}/_search", "GET", "/none/_search", "", 404},
+	{"/_count", "GET", "/_count", "", 200},
+	{"/_count", "POST", "/_count", `{"query":{"match_all":{}}}`, 200},
+	{"/{index}/_count", "GET", "/logs/_count?q=error", "", 200},
+	{"/{index}/_count", "POST", "/logs/_count", `{"query":{"match_all":{}}}`, 200},
+
+	{"/{index}", "PUT", "/extra", `{"settings":{"index":{"number_of_shards":3,"number_of_replicas":0}}}`, 200},
+	{"/{index}", "PUT", "/extra", "", 400},
+	{"/{index}", "HEAD", "/extra", "", 200},
+	{"/{index}", "HEAD", "/none", "", 404},
+	{"/{index}", "GET", "/extra?human=true", "", 200},
+	{"/{index}", "DELETE", "/extra", "", 200},
+	{"/{index}", "DELETE", "/extra", "", 404},
+
+	{"/_cluster/health", "GET", "/_cluster/health?local=true&wait_for_status=green&timeout=30s&human=true", "", 200},
+	{"/_cluster/settings", "GET", "/_cluster/settings?include_defaults=true&flat_settings=true", "", 200},
+	{"/_cluster/settings", "PUT", "/_cluster/settings?cluster_manager_timeout=30s", `{"persistent":{"wlm.workload_group.duress_streak":4},"transient":{"wlm":{"workload_group":{"duress_streak":null}}}}`, 200},
+	{"/_cluster/settings", "PUT", "/_cluster/settings", `{"persistent":{"no.such":1}}`, 400},
+
+	{"/_nodes", "GET", "/_nodes", "", 200},
+	{"/_nodes/{node}", "GET", "/_nodes/http", "", 200},
+	{"/_nodes/{node}", "GET", "/_nodes/_local", "", 200},
+	{"/_nodes/{node}/{metric}", "GET", "/_nodes/_local/http,os,thread_pool", "", 200},
+	{"/_nodes/stats", "GET", "/_nodes/stats", "", 200},
+	{"/_nodes/stats/{metric}", "GET", "/_nodes/stats/thread_pool", "", 200},
+	{"/_nodes/{node}/stats", "GET", "/_nodes/_local/stats", "", 200},
+	{"/_nodes/{node}/stats/{metric}", "GET", "/_nodes/_local/stats/jvm,breaker,thread_pool", "", 200},
+
+	{"/_cat/nodes", "GET", "/_cat/nodes?v=true", "", 200},
+	{"/_cat/nodes", "GET", "/_cat/nodes?format=json&h=name,id,version&full_id=true", "", 200},
+	{"/_cat/indices", "GET", "/_cat/indices?format=json&s=index", "", 200},
+	{"/_cat/indices/{index}", "GET", "/_cat/indices/logs?format=json", "", 200},
+	{"/_cat/indices/{index}", "GET", "/_cat/indices/none", "", 404},
+	{"/_cat/shards", "GET", "/_cat/shards?format=json&h=index,shard,prirep,state,node", "", 200},
+	{"/_cat/shards/{index}", "GET", "/_cat/shards/logs?format=json", "", 200},
+	{"/_cat/health", "GET", "/_cat/health?format=json&ts=false", "", 200},
+	{"/_cat/cluster_manager", "GET", "/_cat/cluster_manager?format=json", "", 200},
+	{"/_cat/master", "GET", "/_cat/master?format=json", "", 200},
+}
+
+// undocumented are the routes that are served and that the document does not
+// know, sorted.
+var undocumented = []string{
+	"DELETE /_rules/workload_group/{id}",
+	"DELETE /_wlm/workload_group/{name}",
+	"DELETE /_wlmsim/holds/{step}",
+	"GET /_list/wlm_stats",
+	"GET /_list/wlm_stats/stats/{group}",
+	"GET /_list/wlm_stats/{node}/stats",
+	"GET /_list/wlm_stats/{node}/stats/{group}",
+	"GET /_rules/workload_group",
+	"GET /_rules/workload_group/{id}",
+	"GET /_wlm/stats",
+	"GET /_wlm/stats/{group}",
+	"GET /_wlm/workload_group",
+	"GET /_wlm/workload_group/{name}",
+	"GET /_wlm/{node}/stats",
+	"GET /_wlm/{node}/stats/{group}",
+	"GET /_wlmsim/holds",
+	"GET /_wlmsim/holds/{step}",
+	"GET /_wlmsim/metrics",
+	"GET /_wlmsim/state",
+	"POST /_wlm/query_group",
+	"POST /_wlm/query_group/{name}",
+	"POST /_wlm/workload_group",
+	"POST /_wlm/workload_group/{name}",
+	"PUT /_rules/workload_group",
+	"PUT /_rules/workload_group/{id}",
+	"PUT /_wlm/workload_group",
+	"PUT /_wlm/workload_group/{name}",
+	"PUT /_wlmsim/holds/{step}",
+}
