@@ -120,6 +120,7 @@ var flaws = map[string][]string{
 	"load/clients-that-give-up-return-their-permits.yaml":     {"load.impatient.cancel_after=1s"},
 	"load/without-a-limit-the-neighbour-is-heard.yaml":        {"groups.shared.throttling={attribute: username, node_limit: 3}"},
 	"settings/a-group-is-deleted-and-made-anew.yaml":          {"groups.g.throttling.node_limit=2"},
+	"settings/a-group-with-rules-is-not-deleted.yaml":         {"groups.g.throttling.node_limit=2"},
 	"settings/a-limit-changes-while-searches-run.yaml":        {"steps.ten.put_group.throttling.node_limit=11"},
 	"settings/a-limit-flips-under-load.yaml":                  {"steps.last.put_group.throttling.node_limit=5"},
 	"settings/an-attribute-changes-while-searches-run.yaml":   {"steps.by_user.put_group.throttling.attribute=group"},
