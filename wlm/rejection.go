@@ -42,7 +42,7 @@ type text interface {
 // rejectionText returns the text of a refusal by a group and the key of its
 // bucket.
 type rejectionText interface {
-	about(g *cluster.Group, key *bucketKey) text
+	about(g *cluster.Group, key bucketKey) text
 }
 
 func newRejectionText(s RejectionText) rejectionText {
@@ -54,7 +54,7 @@ func newRejectionText(s RejectionText) rejectionText {
 
 type nodeLevel struct{}
 
-func (nodeLevel) about(*cluster.Group, *bucketKey) text { return nil }
+func (nodeLevel) about(*cluster.Group, bucketKey) text { return nil }
 
 func (nodeLevel) of(limit int) string {
 	return "Node-level workload group throttle limit reached: " + strconv.Itoa(limit) + " concurrent in-flight requests"
@@ -62,7 +62,7 @@ func (nodeLevel) of(limit int) string {
 
 type namesGroup struct{ name, by string }
 
-func (namesGroup) about(g *cluster.Group, key *bucketKey) text {
+func (namesGroup) about(g *cluster.Group, key bucketKey) text {
 	n := namesGroup{name: g.Name}
 	if key.attribute != cluster.ByGroup {
 		n.by = " for " + string(key.attribute) + " [" + key.value + "]"
@@ -134,7 +134,7 @@ func (t *Throttle) reject(g *cluster.Group, a attempt, held int) error {
 		counted.Detail = on
 		t.probe.At(counted)
 	}
-	r := &Rejection{Group: a.key.group, Limit: a.limit, Counted: on != "", text: t.text.about(g, &a.key)}
+	r := &Rejection{Group: a.key.group, Limit: a.limit, Counted: on != "", text: t.text.about(g, a.key)}
 	if err != nil {
 		return t.failure.after(t, r, err)
 	}

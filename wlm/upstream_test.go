@@ -534,3 +534,37 @@ func FuzzUserInfoPrintsAsItParses(f *testing.F) {
 		require.Equal(t, want, got)
 	})
 }
+
+// TestSearchesThatSkipTaggingAreCountedOnTheDefault is the throttle's part of
+// case C15: every way in, with no group and nobody named.
+func TestSearchesThatSkipTaggingAreCountedOnTheDefault(t *testing.T) {
+	const each = 1_000
+	for _, profile := range wlm.Profiles() {
+		switches := of(t, profile)
+		s := written(t, switches, group("g", cluster.ByGroup, 1), group("u", cluster.ByUsername, 1))
+		logged := &recorder{}
+		th := throttle(t, wlm.Config{Switches: switches, Log: slog.New(logged)}, s)
+		var parent wlm.Permit
+		for _, admit := range []func(id string, p *wlm.Permit) error{
+			func(id string, p *wlm.Permit) error { return th.Admit(nobody, s, id, "search", p) },
+			func(id string, p *wlm.Permit) error { return th.AdmitPage(nobody, s, id, "page", p) },
+			func(id string, p *wlm.Permit) error { return th.AdmitNested(nobody, s, id, "inner", &parent, p) },
+		} {
+			for _, id := range []string{"", cluster.DefaultGroupID} {
+				for range each {
+					var p wlm.Permit
+					require.NoError(t, admit(id, &p))
+					require.False(t, p.Release())
+					th.Completed(id)
+				}
+			}
+			require.NoError(t, admit("u", new(wlm.Permit))) // a group by user, and nobody
+		}
+		all, err := th.Stats(nil)
+		require.NoError(t, err)
+		require.Len(t, all, 3)
+		require.EqualValues(t, 6*each, all[0].Completions)
+		require.Empty(t, logged.text(), profile)
+		require.Empty(t, th.Permits())
+	}
+}
