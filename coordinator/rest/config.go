@@ -13,6 +13,8 @@ import (
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/cluster/task"
+	"github.com/wlmsim/wlmsim/cluster/wire"
 	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/wlm"
 )
@@ -39,6 +41,9 @@ type Cluster interface {
 	// NodeStats asks nodes, by name, for the counters of groups, by id; an
 	// empty list means all. Answers and failures are sorted by node.
 	NodeStats(ctx context.Context, nodes, groups []string) ([]NodeStats, []NodeFailure)
+	// Tasks asks nodes, by name, for their tasks, or has them cancelled; an
+	// empty list means all. Answers and failures are sorted by node.
+	Tasks(ctx context.Context, nodes []string, q TaskQuery) ([]NodeTasks, []NodeFailure)
 	// NewID returns a fresh id of 22 URL-safe characters.
 	NewID() string
 	// Now returns the time to stamp a command with.
@@ -48,6 +53,29 @@ type Cluster interface {
 // Searcher runs searches; a *coordinator.Coordinator is one.
 type Searcher interface {
 	Search(ctx context.Context, r coordinator.Request) (*coordinator.Response, error)
+}
+
+// Contexts opens and ends what outlives a search; a *coordinator.Coordinator is
+// one.
+type Contexts interface {
+	ClearScrolls(ctx context.Context, ids []string) (freed int, err error)
+	OpenPoint(ctx context.Context, r coordinator.PointRequest) (*coordinator.Point, error)
+	FreePoints(ctx context.Context, ids []string) ([]coordinator.FreedPoint, error)
+	Points(ctx context.Context) ([]wire.Point, error)
+}
+
+// TaskQuery chooses tasks, and says whether to cancel them.
+type TaskQuery struct {
+	task.Filter
+	Cancel bool   `json:"cancel,omitempty"`
+	Reason string `json:"reason,omitempty"` // of a cancellation
+	Wait   bool   `json:"wait,omitempty"`   // answer once the cancelled ones are over
+}
+
+// NodeTasks are the tasks of one node, by number.
+type NodeTasks struct {
+	Node, ID string
+	Tasks    []task.Info
 }
 
 // Result is what came of a command. The entry that it made or changed is given
@@ -96,6 +124,10 @@ type NodeFailure struct {
 type Config struct {
 	Cluster  Cluster  // required
 	Searcher Searcher // required
+	Contexts Contexts // required
+	// Tasks lists multi-searches while they run; nil: nobody does. It is the one
+	// of the searcher.
+	Tasks *task.Registry
 
 	// Permits and Outcomes are shown by /_wlmsim/state; both required.
 	Permits  func() []wlm.GroupPermits
@@ -152,7 +184,7 @@ func (c *Config) check() error {
 		name    string
 		missing bool
 	}{
-		{"Cluster", c.Cluster == nil}, {"Searcher", c.Searcher == nil}, {"Permits", c.Permits == nil},
+		{"Cluster", c.Cluster == nil}, {"Searcher", c.Searcher == nil}, {"Contexts", c.Contexts == nil}, {"Permits", c.Permits == nil},
 		{"Outcomes", c.Outcomes == nil}, {"Holds, which AllowHolds needs,", c.AllowHolds && c.Holds == nil},
 	} {
 		if part.missing {

@@ -4,8 +4,8 @@
 //
 // A [Handler] decodes, calls and encodes. It keeps no state of the cluster: what
 // it answers comes from the [Cluster] and the [Searcher] that it was given. It
-// is safe for concurrent use, starts no goroutine and works in a bubble of
-// virtual time.
+// is safe for concurrent use and works in a bubble of virtual time. It starts no
+// goroutine but those of a multi-search, which end before its answer is written.
 //
 // Promises, which the tests name by number:
 //
@@ -42,18 +42,21 @@
 //     pool of that size, whatever the machine has.
 //   - Tables of _cat leave out what no simulated node has: heap, load, documents.
 //   - A search body may have query, from, size, timeout, track_total_hits,
-//     _source and ext; other parts would have to be made up and are refused by
+//     pit, sort by _score or _doc, _source and ext; other parts would have to be made up and are refused by
 //     name. The query is not evaluated: equal ones get equal answers.
 //   - An index has one copy of each shard; number_of_replicas must be 0, and is
 //     0 if absent.
 //   - Numbers and booleans in place of text, and text in place of numbers, are
 //     refused except in settings.
 //   - A simulated search uses no processor, memory or buckets. So the cluster's
-//     thresholds, duress streak and enforcement interval, and of a group's
-//     settings all but search.default_search_timeout and
-//     override_request_values, are checked, stored and shown, and have no
-//     effect; neither have a group's resource limits.
+//     thresholds, duress streak and enforcement interval, a group's resource
+//     limits and its search.max_buckets are checked, stored and shown, and have
+//     no effect. Its other settings have theirs.
 //   - The rules are read from the state that is published on the node.
+//   - A query is searched only for terms lookups that need another search, at
+//     most [MaxLookups]; a multi-search has at most [MaxSubSearches] searches.
+//   - A task that has ended leaves no result. Nodes list searches, their shards,
+//     multi-searches and what opens or ends contexts, but not other requests.
 //   - "ext": {"wlmsim": {"service_time": "500ms"}} sets what a search costs each
-//     shard; the answer's header [HeaderPermit] says whether it held a permit.
+//     shard, or the distribution that each shard draws it from; the answer's header [HeaderPermit] says whether it held a permit.
 package rest

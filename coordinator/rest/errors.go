@@ -7,32 +7,35 @@ import (
 	"strings"
 
 	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/task"
 	"github.com/wlmsim/wlmsim/cluster/wire"
 	"github.com/wlmsim/wlmsim/coordinator"
 )
 
 // statuses is the one table from a kind of refusal to an HTTP status.
 var statuses = map[cluster.Kind]int{
-	cluster.IllegalArgument:  http.StatusBadRequest,
-	cluster.Parsing:          http.StatusBadRequest,
-	cluster.Validation:       http.StatusBadRequest,
-	cluster.ResourceExists:   http.StatusBadRequest,
-	cluster.ResourceNotFound: http.StatusNotFound,
-	cluster.IndexNotFound:    http.StatusNotFound,
-	cluster.TooMany:          http.StatusTooManyRequests,
-	cluster.IllegalState:     http.StatusInternalServerError,
-	cluster.NullPointer:      http.StatusInternalServerError,
-	cluster.ClusterBlock:     http.StatusServiceUnavailable,
-	cluster.NotDiscovered:    http.StatusServiceUnavailable,
-	cluster.OutcomeUnknown:   http.StatusServiceUnavailable,
-	wire.ShardNotFound:       http.StatusServiceUnavailable,
-	wire.NodeNotConnected:    http.StatusServiceUnavailable,
-	wire.TimedOut:            http.StatusServiceUnavailable,
-	parseFault:               http.StatusBadRequest,
-	actionValidation:         http.StatusBadRequest,
-	security:                 http.StatusForbidden,
-	taskCancelled:            http.StatusInternalServerError,
-	unexpected:               http.StatusInternalServerError,
+	cluster.IllegalArgument:      http.StatusBadRequest,
+	cluster.Parsing:              http.StatusBadRequest,
+	cluster.Validation:           http.StatusBadRequest,
+	cluster.ResourceExists:       http.StatusBadRequest,
+	cluster.ResourceNotFound:     http.StatusNotFound,
+	cluster.IndexNotFound:        http.StatusNotFound,
+	cluster.TooMany:              http.StatusTooManyRequests,
+	cluster.IllegalState:         http.StatusInternalServerError,
+	cluster.NullPointer:          http.StatusInternalServerError,
+	cluster.ClusterBlock:         http.StatusServiceUnavailable,
+	cluster.NotDiscovered:        http.StatusServiceUnavailable,
+	cluster.OutcomeUnknown:       http.StatusServiceUnavailable,
+	wire.ShardNotFound:           http.StatusServiceUnavailable,
+	wire.NodeNotConnected:        http.StatusServiceUnavailable,
+	wire.TimedOut:                http.StatusServiceUnavailable,
+	wire.ContextMissing:          http.StatusNotFound,
+	coordinator.NoShardAvailable: http.StatusServiceUnavailable,
+	parseFault:                   http.StatusBadRequest,
+	actionValidation:             http.StatusBadRequest,
+	security:                     http.StatusForbidden,
+	taskCancelled:                http.StatusInternalServerError,
+	unexpected:                   http.StatusInternalServerError,
 }
 
 // The kinds of refusal that only the HTTP API has.
@@ -40,7 +43,7 @@ const (
 	parseFault       cluster.Kind = "parse_exception"
 	actionValidation cluster.Kind = "action_request_validation_exception"
 	security         cluster.Kind = "security_exception"
-	taskCancelled    cluster.Kind = "task_cancelled_exception"
+	taskCancelled                 = task.Cancelled
 	unexpected       cluster.Kind = "exception"
 )
 
@@ -125,7 +128,11 @@ func (c *call) fail(err error) {
 		c.failSearch(search)
 		return
 	}
-	e := refusal(err)
+	c.refuse(refusal(err))
+}
+
+// refuse writes the error object of a refusal.
+func (c *call) refuse(e *cluster.Error) {
 	c.status = StatusOf(e.Kind)
 	c.out.object(func() {
 		c.out.name("error").object(func() {

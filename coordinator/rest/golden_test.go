@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -127,6 +128,8 @@ func (x *exchange) direct(w *world, directive string) {
 		f.unsynced = rest == "false"
 	case "search":
 		w.searcher.answer = rest
+	case "contexts":
+		w.contexts.found, _ = strconv.Atoi(rest)
 	case "propose":
 		f.broken = map[string]error{
 			"fine":    nil,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/cluster/task"
 	"github.com/wlmsim/wlmsim/cluster/wire"
 	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
@@ -39,6 +40,7 @@ type fakeCluster struct {
 	d1Dead   bool
 	broken   error // what Propose returns, if not nil
 	unsynced bool  // acknowledged is false
+	queries  []rest.TaskQuery
 	would    *uint64
 }
 
@@ -167,6 +169,39 @@ func (f *fakeCluster) NodeStats(_ context.Context, nodes, groups []string) (answ
 	return answers, failures
 }
 
+// Tasks has one search of d1 that runs for a client, and its shard.
+func (f *fakeCluster) Tasks(_ context.Context, nodes []string, q rest.TaskQuery) (answers []rest.NodeTasks, failures []rest.NodeFailure) {
+	f.queries = append(f.queries, q)
+	for _, m := range f.Status().Members {
+		if len(nodes) > 0 && !slices.Contains(nodes, m.Name) {
+			continue
+		}
+		if !m.Alive {
+			failures = append(failures, rest.NodeFailure{Node: m.Name, ID: m.ID, Err: cluster.Errorf(cluster.IllegalState, "node [%s] did not answer", m.Name)})
+			continue
+		}
+		n := rest.NodeTasks{Node: m.Name, ID: m.ID}
+		search := task.ID{Node: "m1-id-0000000000000000", Number: 3}
+		all := []task.Info{{
+			ID: search, Action: coordinator.ActionSearch, Description: "indices[logs]",
+			OpaqueID: "mine", Started: 1735689600000, Running: 1500 * time.Millisecond, Cancelled: q.Cancel,
+		}}
+		if m.Name == "d1" {
+			all = []task.Info{{
+				ID: task.ID{Node: m.ID, Number: 4}, Parent: search, Action: "indices:data/read/search[phase/query]", Description: "shardId[[logs][0]]",
+				OpaqueID: "mine", Started: 1735689600001, Running: 1499 * time.Millisecond, Cancelled: q.Cancel,
+			}}
+		}
+		for _, i := range all {
+			if q.Number == 0 || q.Number == i.ID.Number {
+				n.Tasks = append(n.Tasks, i)
+			}
+		}
+		answers = append(answers, n)
+	}
+	return answers, failures
+}
+
 func (f *fakeCluster) NewID() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,12 +221,15 @@ type fakeSearcher struct {
 	cluster *fakeCluster
 	answer  string // "", "rejected", "failed", "partial", "closing"
 
+	mu         sync.Mutex
 	requests   []coordinator.Request
 	principals []wlm.Principal
 	nobodies   int // searches without a principal in the context
 }
 
 func (s *fakeSearcher) Search(ctx context.Context, r coordinator.Request) (*coordinator.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
 	if p, ok := wlm.PrincipalFrom(ctx); ok {
 		s.principals = append(s.principals, p)
@@ -211,6 +249,13 @@ func (s *fakeSearcher) Search(ctx context.Context, r coordinator.Request) (*coor
 		Total:  10000, Relation: "gte", MaxScore: 1.5, Count: 12345,
 		Hits: []coordinator.Hit{{Index: "logs", ID: "a\"\xff", Score: 1.5}, {Index: "logs", ID: "b", Score: 1}},
 	}
+	response.PointID = r.PointID
+	if r.Scroll > 0 || r.ScrollID != "" {
+		response.ScrollID = "scroll-1"
+	}
+	if r.BatchedReduce > 0 {
+		response.ReducePhases = 3
+	}
 	switch s.answer {
 	case "rejected":
 		return nil, &wlm.Rejection{Group: "id-x", Limit: 10, Counted: true}
@@ -225,19 +270,55 @@ func (s *fakeSearcher) Search(ctx context.Context, r coordinator.Request) (*coor
 	return response, nil
 }
 
+// fakeContexts keeps nothing, and what it was asked.
+type fakeContexts struct {
+	cleared [][]string
+	opened  []coordinator.PointRequest
+	freed   [][]string
+	found   int // contexts that there were to clear
+}
+
+func (f *fakeContexts) ClearScrolls(_ context.Context, ids []string) (int, error) {
+	f.cleared = append(f.cleared, ids)
+	return f.found, nil
+}
+
+func (f *fakeContexts) OpenPoint(_ context.Context, r coordinator.PointRequest) (*coordinator.Point, error) {
+	f.opened = append(f.opened, r)
+	return &coordinator.Point{ID: "point-1", Created: time.UnixMilli(1735689600000), Shards: coordinator.ShardSummary{Total: 3, Successful: 3}}, nil
+}
+
+func (f *fakeContexts) FreePoints(_ context.Context, ids []string) ([]coordinator.FreedPoint, error) {
+	f.freed = append(f.freed, ids)
+	if len(ids) == 0 {
+		ids = []string{"point-1"}
+	}
+	var freed []coordinator.FreedPoint
+	for _, id := range ids {
+		freed = append(freed, coordinator.FreedPoint{ID: id, Successful: id != "lost"})
+	}
+	return freed, nil
+}
+
+func (f *fakeContexts) Points(context.Context) ([]wire.Point, error) {
+	return []wire.Point{{Text: "point-1", Created: 1735689600000, KeepAlive: time.Minute}}, nil
+}
+
 // world is a handler over the fakes.
 type world struct {
 	t        testing.TB
 	cluster  *fakeCluster
 	searcher *fakeSearcher
+	contexts *fakeContexts
 	handler  *rest.Handler
 }
 
 func newWorld(t testing.TB, changes ...func(*rest.Config)) *world {
 	f := newFakeCluster(t)
 	s := &fakeSearcher{cluster: f}
+	contexts := &fakeContexts{}
 	config := rest.Config{
-		Cluster: f, Searcher: s,
+		Cluster: f, Searcher: s, Contexts: contexts,
 		Permits: func() []wlm.GroupPermits { return []wlm.GroupPermits{{Group: "id-x", Buckets: 2, Held: 11}} },
 		Outcomes: func() []coordinator.GroupOutcomes {
 			return []coordinator.GroupOutcomes{{Group: "id-x", Completed: 1, Failed: 2, Throttled: 3, Cancelled: 4, Uncounted: 5}}
@@ -249,7 +330,7 @@ func newWorld(t testing.TB, changes ...func(*rest.Config)) *world {
 	}
 	h, err := rest.New(config)
 	require.NoError(t, err)
-	return &world{t: t, cluster: f, searcher: s, handler: h}
+	return &world{t: t, cluster: f, searcher: s, contexts: contexts, handler: h}
 }
 
 // do sends a request and checks what holds for every answer: a refusal moves

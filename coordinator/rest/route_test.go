@@ -92,6 +92,23 @@ func TestSearchesArriveAsTheyWereAsked(t *testing.T) {
 		{"no time at all", http.MethodGet, "/_search?timeout=0", "", coordinator.Request{Query: all, Size: 10, Timeout: 1, ServiceTime: -1}},
 		{"no work at all", http.MethodPost, "/_search", `{"ext":{"wlmsim":{"service_time":"0"}}}`, coordinator.Request{Query: all, Size: 10}},
 		{"q", http.MethodGet, "/_search?q=a%22b", "", coordinator.Request{Query: []byte(`{"query_string":{"query":"a\"b"}}`), Size: 10, ServiceTime: -1}},
+		{"where and how", http.MethodGet, "/_search?preference=_shards:0,2%7C_local&routing=a,b&search_type=dfs_query_then_fetch&cancel_after_time_interval=5s&max_concurrent_shard_requests=3&batched_reduce_size=2", "", coordinator.Request{
+			Query: all, Size: 10, ServiceTime: -1, Preference: "_shards:0,2|_local", Routing: "a,b", CancelAfter: 5 * time.Second, MaxConcurrentShards: 3, BatchedReduce: 2}},
+		{"a distribution", http.MethodPost, "/_search", `{"ext":{"wlmsim":{"service_time":{"lognormal":{"p50":"2ms","p99":"9ms"}}}},"sort":["_doc","_score"]}`, coordinator.Request{
+			Query: all, Size: 10, ServiceTime: -1, Service: cluster.ServiceTime{Distribution: cluster.LogNormal, P50: 2 * time.Millisecond, P99: 9 * time.Millisecond}}},
+		{"a scroll", http.MethodPost, "/logs/_search?scroll=1m", `{"size":100,"sort":"_doc"}`, coordinator.Request{Index: "logs", Query: all, Size: 100, ServiceTime: -1, Scroll: time.Minute}},
+		{"a page by the body", http.MethodPost, "/_search/scroll", `{"scroll_id":"abc","scroll":"2m"}`, coordinator.Request{Query: all, Size: 10, ServiceTime: -1, ScrollID: "abc", Scroll: 2 * time.Minute}},
+		{"a page by the path", http.MethodGet, "/_search/scroll/abc?scroll=1m", "", coordinator.Request{Query: all, Size: 10, ServiceTime: -1, ScrollID: "abc", Scroll: time.Minute}},
+		{"a page by a parameter", http.MethodGet, "/_search/scroll?scroll_id=abc", "", coordinator.Request{Query: all, Size: 10, ServiceTime: -1, ScrollID: "abc"}},
+		{"a point in time", http.MethodPost, "/_search", `{"pit":{"id":"xyz","keep_alive":"1m"}}`, coordinator.Request{Query: all, Size: 10, ServiceTime: -1, PointID: "xyz", KeepAlive: time.Minute}},
+		{"lookups", http.MethodPost, "/_search", `{"query":{"bool":{"must":{"terms":{"a":{"index":"users","path":"p","query":{"match":{"b":1}},"routing":"r"},"boost":1.0}},"filter":[{"terms":{"c":["x"]}},{"nested":{"path":"d","query":{"terms":{"e":{"index":"u2","path":"p","query":{"terms":{"f":{"index":"u3","path":"p","query":{"match_all":{}}}}}}}}}}]}}}`, coordinator.Request{
+			Query: []byte(`{"bool":{"filter":[{"terms":{"c":["x"]}},{"nested":{"path":"d","query":{"terms":{"e":{"index":"u2","path":"p","query":{"terms":{"f":{"index":"u3","path":"p","query":{"match_all":{}}}}}}}}}}],"must":{"terms":{"a":{"index":"users","path":"p","query":{"match":{"b":1}},"routing":"r"},"boost":1}}}}`),
+			Size:  10, ServiceTime: -1, Lookups: []coordinator.Lookup{
+				{Index: "u2", Query: []byte(`{"terms":{"f":{"index":"u3","path":"p","query":{"match_all":{}}}}}`), Lookups: []coordinator.Lookup{{Index: "u3", Query: all}}},
+				{Index: "users", Query: []byte(`{"match":{"b":1}}`), Routing: "r"},
+			}}},
+		{"what only looks like a lookup", http.MethodPost, "/_search", `{"query":{"match":{"terms":{"query":"x"}}}}`, coordinator.Request{Query: []byte(`{"match":{"terms":{"query":"x"}}}`), Size: 10, ServiceTime: -1}},
+		{"a lookup by id", http.MethodPost, "/_search", `{"query":{"terms":{"a":{"index":"users","id":"2","path":"p"}}}}`, coordinator.Request{Query: []byte(`{"terms":{"a":{"id":"2","index":"users","path":"p"}}}`), Size: 10, ServiceTime: -1}},
 		{"count", http.MethodPost, "/logs/_count", `{"query":{"term":{"a":1}}}`, coordinator.Request{Index: "logs", Query: []byte(`{"term":{"a":1}}`), ServiceTime: -1, Count: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -100,7 +117,7 @@ func TestSearchesArriveAsTheyWereAsked(t *testing.T) {
 			r := w.do(c.method, c.target, c.body, "X-Opaque-Id", "an id", rest.HeaderGroup, "a group")
 			require.Equal(t, http.StatusOK, r.Code, r.Body)
 			require.Equal(t, "an id", r.Header().Get("X-Opaque-Id"))
-			c.want.ID, c.want.GroupHeader = "an id", "a group"
+			c.want.ID, c.want.OpaqueID, c.want.GroupHeader = "an id", "an id", "a group"
 			require.Equal(t, []coordinator.Request{c.want}, w.searcher.requests)
 		})
 	}
@@ -207,7 +224,7 @@ func TestConfigFaultsComeAllAtOnce(t *testing.T) {
 		Users:      map[string]rest.User{"": {}, "a": {PasswordHash: []byte("plain"), Roles: []string{""}}},
 	})
 	require.Error(t, err)
-	for _, fault := range []string{"Cluster is", "Searcher is", "Permits is", "Outcomes is", "Holds, which AllowHolds needs", `user "" has a name`, `user "a" has no bcrypt hash`, `user "a" has a role`} {
+	for _, fault := range []string{"Cluster is", "Searcher is", "Contexts is", "Permits is", "Outcomes is", "Holds, which AllowHolds needs", `user "" has a name`, `user "a" has no bcrypt hash`, `user "a" has a role`} {
 		require.ErrorContains(t, err, fault)
 	}
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strconv"
@@ -65,7 +66,10 @@ func (s *searchBody) parse(d *jsontext.Decoder, data []byte) error {
 func (s *searchBody) member(f *fields, name string) (err error) {
 	switch {
 	case name == "query":
-		s.request.Query, err = f.query()
+		if s.request.Query, err = f.query(); err != nil {
+			return err
+		}
+		s.request.Lookups, err = lookupsOf(s.request.Query)
 		return err
 	case name == "ext":
 		return s.readExt(f)
@@ -81,6 +85,10 @@ func (s *searchBody) member(f *fields, name string) (err error) {
 		return err
 	case name == "track_total_hits":
 		return s.readTrackTotal(f)
+	case name == "pit":
+		return s.readPoint(f)
+	case name == "sort":
+		return f.sort()
 	case name == "_source": // documents have no fields, so that there is nothing to leave out
 		return f.skip()
 	}
@@ -100,7 +108,7 @@ func (s *searchBody) member(f *fields, name string) (err error) {
 	if err := f.skip(); err != nil {
 		return err
 	}
-	known := "query, from, size, timeout, track_total_hits, _source and ext"
+	known := "query, from, size, timeout, track_total_hits, pit, sort, _source and ext"
 	if s.count {
 		known = "query and ext"
 	}
@@ -206,11 +214,7 @@ func (s *searchBody) readExt(f *fields) error {
 		if name != "service_time" {
 			return unknownExt(f)
 		}
-		s.request.ServiceTime, err = f.duration()
-		if err == nil && s.request.ServiceTime > cluster.MaxServiceTime {
-			err = cluster.Errorf(cluster.IllegalArgument, "%s must be 0s to %v but was %v", f.path, cluster.MaxServiceTime, s.request.ServiceTime)
-		}
-		return err
+		return s.readServiceTime(f)
 	}
 	return f.object(f.path, func(f *fields, name string) error {
 		if name != "wlmsim" {
@@ -221,6 +225,67 @@ func (s *searchBody) readExt(f *fields) error {
 		}
 		return f.object(f.path, inner)
 	})
+}
+
+// readServiceTime reads a time, or a distribution that each shard draws from.
+func (s *searchBody) readServiceTime(f *fields) error {
+	path := f.path
+	t, err := f.serviceTime()
+	if err != nil {
+		return err
+	}
+	if err := t.Check(); err != nil {
+		return cluster.Errorf(cluster.IllegalArgument, "%s: %v", path, err)
+	}
+	if t.Distribution == cluster.Constant {
+		s.request.ServiceTime = t.Mean
+		return nil
+	}
+	s.request.ServiceTime, s.request.Service = -1, t
+	return nil
+}
+
+// readPoint reads "pit": {"id": "...", "keep_alive": "1m"}.
+func (s *searchBody) readPoint(f *fields) error {
+	if f.kind() != '{' {
+		return f.refuse("an object")
+	}
+	err := f.object(f.path, func(f *fields, name string) (err error) {
+		switch name {
+		case "id":
+			s.request.PointID, err = f.text()
+		case "keep_alive":
+			s.request.KeepAlive, err = f.keepAlive()
+		default:
+			if err := f.skip(); err != nil {
+				return err
+			}
+			err = cluster.Errorf(cluster.Parsing, "[pit] unknown field [%s]", shorten(name))
+		}
+		return err
+	})
+	if err == nil && s.request.PointID == "" {
+		err = cluster.Errorf(cluster.IllegalArgument, "point in time id is not provided")
+	}
+	return err
+}
+
+// sort reads the two orders that documents without fields have: by score, and
+// the order of the index, which here is the same.
+func (f *fields) sort() error {
+	names := []string{""}
+	var err error
+	if f.kind() == '[' {
+		names, err = f.texts()
+	} else {
+		names[0], err = f.text()
+	}
+	for _, name := range names {
+		if err == nil && name != "_score" && name != "_doc" {
+			err = cluster.Errorf(cluster.IllegalArgument, "No mapping found for [%s] in order to sort on: documents have no fields, sort by _score or _doc", shorten(name))
+		}
+	}
+	return err
 }
 
 func unknownExt(f *fields) error {
@@ -277,8 +342,115 @@ func (s *searchBody) otherParams(c *call) (err error) {
 		}
 		s.request.AllowPartial = &partial
 	}
+	if c.query.Has("scroll") {
+		if s.request.Scroll, err = parseKeepAlive("scroll", c.query.Get("scroll")); err != nil {
+			return err
+		}
+	}
+	if err := s.shardParams(c); err != nil {
+		return err
+	}
 	_, err = c.flag("typed_keys", false) // has no effect: there are no aggregations whose keys could bear a type
 	return err
+}
+
+// shardParams reads the parameters that say which shards are searched, and how.
+func (s *searchBody) shardParams(c *call) (err error) {
+	s.request.Preference, s.request.Routing = c.query.Get("preference"), c.query.Get("routing")
+	if _, err := coordinator.ParsePreference(s.request.Preference); err != nil {
+		return err
+	}
+	if err := checkSearchType(c.query.Get("search_type")); err != nil {
+		return err
+	}
+	if c.query.Has("cancel_after_time_interval") {
+		if s.request.CancelAfter, err = parseTimeout("cancel_after_time_interval", c.query.Get("cancel_after_time_interval")); err != nil {
+			return err
+		}
+	}
+	for _, w := range []struct {
+		name, fault string
+		least       int64
+		into        *int
+	}{
+		{"max_concurrent_shard_requests", "maxConcurrentShardRequests must be >= 1", 1, &s.request.MaxConcurrentShards},
+		{"batched_reduce_size", "batchedReduceSize must be >= 2", 2, &s.request.BatchedReduce},
+	} {
+		n, given, err := c.number(w.name)
+		switch {
+		case err != nil:
+			return err
+		case given && (n < w.least || n > math.MaxInt32):
+			return cluster.Errorf(cluster.IllegalArgument, "%s", w.fault)
+		case given:
+			*w.into = int(n)
+		}
+	}
+	return nil
+}
+
+// checkSearchType takes OpenSearch's two types. The first phase of the second
+// one would collect frequencies of terms, and there are none.
+func checkSearchType(text string) error {
+	if text == "" || text == "query_then_fetch" || text == "dfs_query_then_fetch" {
+		return nil
+	}
+	return cluster.Errorf(cluster.IllegalArgument, "No search type for [%s]", shorten(text))
+}
+
+// validate refuses what does not go together, as upstream does before anything
+// is done.
+func (s *searchBody) validate() error {
+	var faults []string
+	fault := func(bad bool, text string) {
+		if bad {
+			faults = append(faults, text)
+		}
+	}
+	r := &s.request
+	if r.Scroll > 0 {
+		fault(s.trackTotal == noTotal, "disabling [track_total_hits] is not allowed in a scroll context")
+		fault(r.From > 0, "using [from] is not allowed in a scroll context")
+		fault(r.Size == 0, "[size] cannot be [0] in a scroll context")
+	}
+	if r.PointID != "" {
+		fault(r.Scroll > 0, "using [point in time] is not allowed in a scroll context")
+		fault(r.Index != "", "[indices] cannot be used with point in time")
+		fault(r.Routing != "", "[routing] cannot be used with point in time")
+		fault(r.Preference != "", "[preference] cannot be used with point in time")
+	}
+	if len(faults) > 0 {
+		return invalid(faults...)
+	}
+	if window := r.From + r.Size; window > MaxResultWindow && r.Scroll == 0 {
+		return cluster.Errorf(cluster.IllegalArgument, "Result window is too large, from + size must be less than or equal to: [%d] but was [%d].", MaxResultWindow, window)
+	}
+	if r.Size > MaxResultWindow {
+		return cluster.Errorf(cluster.IllegalArgument, "Batch size is too large, size must be less than or equal to: [%d] but was [%d].", MaxResultWindow, r.Size)
+	}
+	return nil
+}
+
+// complete adds what the request's headers say, and checks the whole.
+func (c *call) complete(s *searchBody) error {
+	if err := s.validate(); err != nil {
+		return err
+	}
+	if group := c.groupHeader(); len(group) > 0 {
+		if s.request.GroupHeader = group[0]; len(group[0]) > MaxName {
+			return cluster.Errorf(cluster.IllegalArgument, "header %s: an id of %d bytes is longer than %d", HeaderGroup, len(group[0]), MaxName)
+		}
+	}
+	s.request.ID, s.request.OpaqueID = c.id, c.id
+	return nil
+}
+
+// searchContext returns the context of a search: with its principal, if any.
+func (c *call) searchContext() context.Context {
+	if c.sender.User != "" || len(c.sender.Roles) > 0 {
+		return wlm.WithPrincipal(c.r.Context(), c.sender)
+	}
+	return c.r.Context()
 }
 
 // searchFor reads the request and has it run; the answer is the caller's to
@@ -295,23 +467,20 @@ func (c *call) searchFor(s *searchBody) (*coordinator.Response, error) {
 	if err := s.params(c); err != nil {
 		return nil, err
 	}
-	if window := s.request.From + s.request.Size; window > MaxResultWindow {
-		return nil, cluster.Errorf(cluster.IllegalArgument, "Result window is too large, from + size must be less than or equal to: [%d] but was [%d].", MaxResultWindow, window)
-	}
-	if group := c.groupHeader(); len(group) > 0 {
-		if s.request.GroupHeader = group[0]; len(group[0]) > MaxName {
-			return nil, cluster.Errorf(cluster.IllegalArgument, "header %s: an id of %d bytes is longer than %d", HeaderGroup, len(group[0]), MaxName)
-		}
+	s.request.Index = c.vars.get("index")
+	return c.runFor(s)
+}
+
+// runFor has a search run that was read.
+func (c *call) runFor(s *searchBody) (*coordinator.Response, error) {
+	c.search = true
+	if err := c.complete(s); err != nil {
+		return nil, err
 	}
 	if err := c.ready(); err != nil {
 		return nil, err
 	}
-	s.request.ID, s.request.Index = c.id, c.vars.get("index")
-	ctx := c.r.Context()
-	if c.sender.User != "" || len(c.sender.Roles) > 0 {
-		ctx = wlm.WithPrincipal(ctx, c.sender)
-	}
-	response, err := c.config.Searcher.Search(ctx, s.request)
+	response, err := c.config.Searcher.Search(c.searchContext(), s.request)
 	if rejection, ok := errors.AsType[*wlm.Rejection](err); ok {
 		c.group = rejection.Group
 	}
@@ -360,8 +529,17 @@ func (c *call) runCount() error {
 // searchAnswer writes the answer of a search in the order of OpenSearch.
 func (e *encoder) searchAnswer(r *coordinator.Response, trackTotal int64, plainTotal bool) {
 	e.open('{')
+	if r.ScrollID != "" {
+		e.name("_scroll_id").text(r.ScrollID)
+	}
+	if r.PointID != "" {
+		e.name("pit_id").text(r.PointID)
+	}
 	e.name("took").integer(r.Took.Milliseconds())
 	e.name("timed_out").boolean(r.TimedOut)
+	if r.ReducePhases > 1 {
+		e.name("num_reduce_phases").integer(int64(r.ReducePhases))
+	}
 	e.shards(&r.Shards)
 	e.name("hits").open('{')
 	e.total(r, trackTotal, plainTotal)

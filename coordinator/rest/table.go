@@ -12,13 +12,30 @@ func (h *Handler) table() []*route {
 	nodes, nodeStats := methods{http.MethodGet: (*call).nodes}, methods{http.MethodGet: (*call).nodeStats}
 	indices, shards, managers := methods{http.MethodGet: (*call).catIndices}, methods{http.MethodGet: (*call).catShards}, methods{http.MethodGet: (*call).catManager}
 	listParams := append([]string{"v"}, pageParams...)
-	searchParams := []string{"q", "from", "size", "timeout", "allow_partial_search_results", "track_total_hits", "rest_total_hits_as_int", "typed_keys"}
+	searchParams := []string{"q", "from", "size", "timeout", "allow_partial_search_results", "track_total_hits", "rest_total_hits_as_int", "typed_keys",
+		"scroll", "preference", "routing", "search_type", "cancel_after_time_interval", "max_concurrent_shard_requests", "batched_reduce_size"}
+	multi := methods{http.MethodGet: (*call).runMultiSearch, http.MethodPost: (*call).runMultiSearch}
+	multiParams := []string{"max_concurrent_searches", "rest_total_hits_as_int", "typed_keys"}
+	scrolling := methods{http.MethodGet: (*call).nextPage, http.MethodPost: (*call).nextPage, http.MethodDelete: (*call).clearScroll}
+	scrollParams := []string{"scroll", "scroll_id", "rest_total_hits_as_int"}
+	taskParams := []string{"actions", "nodes", "parent_task_id", "group_by", "timeout"}
 	routes := []*route{
 		on("/", methods{http.MethodGet: (*call).info, http.MethodHead: (*call).info}),
 		on("/_search", searching, searchParams...),
 		on("/{index}/_search", searching, searchParams...),
-		on("/_count", counting, "q"),
-		on("/{index}/_count", counting, "q"),
+		on("/_count", counting, "q", "preference", "routing"),
+		on("/{index}/_count", counting, "q", "preference", "routing"),
+		on("/_msearch", multi, multiParams...),
+		on("/{index}/_msearch", multi, multiParams...),
+		on("/_search/scroll", scrolling, scrollParams...),
+		on("/_search/scroll/{scroll_id}", scrolling, scrollParams...),
+		on("/{index}/_search/point_in_time", methods{http.MethodPost: (*call).openPoint}, "keep_alive", "allow_partial_pit_creation", "preference", "routing"),
+		on("/_search/point_in_time", methods{http.MethodDelete: (*call).freePoints}),
+		on("/_search/point_in_time/_all", methods{http.MethodGet: (*call).listPoints, http.MethodDelete: (*call).freeEveryPoint}),
+		on("/_tasks", methods{http.MethodGet: (*call).listTasks}, append([]string{"detailed"}, taskParams...)...),
+		on("/_tasks/_cancel", methods{http.MethodPost: (*call).cancelTasks}, append([]string{"wait_for_completion"}, taskParams...)...),
+		on("/_tasks/{task}", methods{http.MethodGet: (*call).getTask}, "wait_for_completion", "timeout"),
+		on("/_tasks/{task}/_cancel", methods{http.MethodPost: (*call).cancelTask}, "wait_for_completion", "timeout"),
 		on("/{index}", methods{
 			http.MethodGet: (*call).getIndex, http.MethodHead: (*call).headIndex,
 			http.MethodPut: (*call).createIndex, http.MethodDelete: (*call).deleteIndex,

@@ -26,6 +26,8 @@ func (n *Node) handle(ctx context.Context, from string, message []byte) ([]byte,
 		return seal(n.handleSearch(ctx, from, body)), nil
 	case kindApplied:
 		return seal(n.handleApplied(ctx, body)), nil
+	case kindTasks:
+		return seal(n.handleTasks(ctx, body)), nil
 	case kindStats:
 		return seal(n.handleStats(body)), nil
 	case kindPropose, kindGroups, kindCommit, kindLeave:

@@ -20,6 +20,7 @@ const (
 	kindApplied kind = 'a' // a version in decimal, answered with the applied one once that is reached
 	kindCommit  kind = 'c' // no body, answered by the leader's commit index
 	kindStats   kind = 't' // statsRequest, answered by statsAnswer
+	kindTasks   kind = 'k' // rest.TaskQuery, answered by tasksAnswer
 	kindLeave   kind = 'l' // a node's name, answered when the leader has taken it out
 )
 

@@ -17,6 +17,7 @@ import (
 	"github.com/wlmsim/wlmsim/cluster/gossip"
 	"github.com/wlmsim/wlmsim/cluster/probe"
 	"github.com/wlmsim/wlmsim/cluster/replica"
+	"github.com/wlmsim/wlmsim/cluster/task"
 	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
 	"github.com/wlmsim/wlmsim/datanode"
@@ -35,6 +36,7 @@ type Node struct {
 	throttle    *wlm.Throttle
 	data        *datanode.DataNode
 	coordinator *coordinator.Coordinator
+	tasks       *task.Registry
 	replica     *replica.Replica
 	gossip      *gossip.Gossip
 	server      *http.Server
@@ -103,9 +105,11 @@ func (n *Node) assemble() (err error) {
 
 	data := c.DataNode
 	data.Node, data.Probe, data.Log, data.States, data.Completed = c.Name, n.probe, n.log, n.applier.State, n.throttle.Completed
+	n.tasks = task.New(c.ID)
+	data.Tasks = n.tasks
 	n.data = datanode.New(data)
 	n.coordinator = coordinator.New(coordinator.Config{
-		Node: c.Name, States: n.applier, Peers: peers{n}, Throttle: n.throttle, Started: c.Started, Probe: n.probe, Log: n.log,
+		Node: c.Name, States: n.applier, Peers: peers{n}, Throttle: n.throttle, Started: c.Started, Tasks: n.tasks, Probe: n.probe, Log: n.log,
 	})
 	n.applier.Start(cluster.Empty())
 
@@ -133,6 +137,7 @@ func (n *Node) assemble() (err error) {
 		if c.Front != nil {
 			api.Cluster, api.Searcher = c.Front(n, n)
 		}
+		api.Contexts, api.Tasks = n.coordinator, n.tasks
 		api.ClusterName, api.Probe, api.Log, api.Holds, api.Pool = c.ClusterName, n.probe, n.log, n.holds, n.pool
 		handler, err := rest.New(api)
 		if err != nil {
