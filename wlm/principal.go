@@ -118,11 +118,7 @@ func (escaped) value(p *Principal, by cluster.Attribute, c chooser) string {
 	if by == cluster.ByUsername {
 		return p.User
 	}
-	best := ""
-	for _, role := range p.Roles {
-		best = c.better(best, role)
-	}
-	return best
+	return charged(p.Roles, c)
 }
 
 // chooser says which of two values is charged; an empty one never is if the

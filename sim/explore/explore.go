@@ -332,7 +332,7 @@ func (w *world) request(a *scenario.Action, name string) request {
 		w.based.holds = append(w.based.holds, held{search: r.search.ID})
 	}
 	roles := w.file.Users[s.User].Roles
-	r.ctx, r.key = context.Background(), history.PrincipalKey(s.User, roles)
+	r.ctx, r.key = context.Background(), history.PrincipalKey(s.User, []string{w.switches.RoleChoice.Charged(roles)})
 	if s.User != "" || len(roles) > 0 {
 		r.ctx = wlm.WithPrincipal(r.ctx, wlm.Principal{User: s.User, Roles: roles, Canary: w.canary})
 	}

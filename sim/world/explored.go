@@ -125,7 +125,7 @@ func (w *world) askSearch(s *scenario.Search, l *life) scenario.Answer {
 	}
 	sent := time.Now()
 	w.tally.send()
-	w.event(history.Event{Kind: history.RequestSent, Node: l.m.name, Search: s.ID, Detail: history.PrincipalKey(s.User, roles)})
+	w.event(history.Event{Kind: history.RequestSent, Node: l.m.name, Search: s.ID, Detail: w.owner(s.User, roles)})
 	response, err := l.node.Search(ctx, r)
 	answer := scenario.SearchAnswer{Answer: explain(err), Shards: summary(response, err)}
 	answer.Node = l.m.name

@@ -70,7 +70,7 @@ func (f *front) Search(ctx context.Context, r coordinator.Request) (*coordinator
 	}
 	sent := time.Now()
 	w.tally.send()
-	w.event(history.Event{Kind: history.RequestSent, Node: node, Search: r.ID, Detail: history.PrincipalKey(p.User, p.Roles)})
+	w.event(history.Event{Kind: history.RequestSent, Node: node, Search: r.ID, Detail: w.owner(p.User, p.Roles)})
 	response, err := f.search.Search(ctx, r)
 	answer := explain(err)
 	left := ctx.Err() != nil

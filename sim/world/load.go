@@ -61,7 +61,7 @@ func (w *world) newLoad(spec *scenario.Load) *load {
 	}
 	if spec.Arrive.Trace == "" {
 		l.ctx = w.principal(spec.User, w.file.Users[spec.User].Roles)
-		l.who = history.PrincipalKey(spec.User, w.file.Users[spec.User].Roles)
+		l.who = l.w.owner(spec.User, w.file.Users[spec.User].Roles)
 	}
 	return l
 }
@@ -171,7 +171,7 @@ func (l *load) traced(r *request) {
 	if l.users[key] == nil {
 		l.users[key] = l.w.principal(row.User, row.Roles)
 	}
-	r.ctx, r.index, r.who = l.users[key], row.Index, history.PrincipalKey(row.User, row.Roles)
+	r.ctx, r.index, r.who = l.users[key], row.Index, l.w.owner(row.User, row.Roles)
 	if row.ServiceTime >= 0 {
 		r.service = row.ServiceTime
 	}

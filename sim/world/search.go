@@ -64,7 +64,7 @@ func (w *world) searchStep(s *scenario.Search, m *member) {
 	if s.ID != "" {
 		w.left.set(s.ID, departure{node: m.name, leave: leave, stop: stop})
 	}
-	w.event(history.Event{Kind: history.RequestSent, Node: x.node, Search: r.ID, Detail: history.PrincipalKey(s.User, w.file.Users[s.User].Roles)})
+	w.event(history.Event{Kind: history.RequestSent, Node: x.node, Search: r.ID, Detail: w.owner(s.User, w.file.Users[s.User].Roles)})
 	w.client(func() {
 		defer stop()
 		defer leave()
