@@ -49,12 +49,16 @@ and neither steps nor load is explored, as by wlmsim explore, whatever the seeds
 
 Results go to standard output, a line a run; one that did not hold shows what
 broke, where the file says so, and the command that repeats it. Each run happens
-in a worker process; one that crashes or hangs is undecided.`,
+in a worker process; one that crashes or hangs is undecided.
+
+Under several profiles a file's results are columns, one a profile, and what
+differs is marked and named. A dash stands for what was not asked under a
+profile; an expectation of a step shows only where it did not hold.`,
 		Example: `  wlmsim run scenarios                                  # every file
   wlmsim run lag.yaml --seed 7 --out runs               # one run, and what happened in it
   wlmsim run lag.yaml --seeds 1..10000 --stop-at-first  # a campaign
   wlmsim run lag.yaml --seeds 1..10000 --shard 3/10 --format json > 3.json
-  wlmsim run lag.yaml --profile reviewed,submitted
+  wlmsim run lag.yaml --profile submitted,reviewed,upstream  # side by side
   wlmsim run lag.yaml --set groups.analytics.throttling.node_limit=5`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -29,6 +29,7 @@ func Write(w io.Writer, format string, results []*Result, source func(file strin
 		}
 		r.text(&b, source)
 	}
+	sideBySide(&b, results)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
