@@ -42,12 +42,17 @@ shortest schedule. A folder means every .yaml file under it that has such a bloc
 
 Orders that differ only in steps that touch nothing in common are not executed
 twice. A bound on preemptions covers every order within it, and no reduction
-applies. The strategies pct and random draw schedules from the file's seed.`,
+applies. The strategies pct and random draw schedules from the file's seed.
+
+A block that names no node is about the whole cluster, raft and all: a turn is a
+step of a client or of a node's applier, or a message between two nodes. Its
+orders are too many to try each, so they are drawn.`,
 		Example: `  wlmsim explore scenarios/explore                              # every file
   wlmsim explore lag.yaml --set switches.missing_counters=default_group
   wlmsim explore lag.yaml --schedule 'update applier first×3'   # one order, step by step
   wlmsim explore lag.yaml --preemptions 2
-  wlmsim explore lag.yaml --strategy pct --schedules 10000 --format json`,
+  wlmsim explore lag.yaml --strategy pct --schedules 10000 --format json
+  wlmsim explore scenarios/clusters --strategy pct              # whole clusters`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := f.options(c.Flags().Changed("preemptions"), c.Flags().Changed("schedule"))
@@ -62,8 +67,8 @@ applies. The strategies pct and random draw schedules from the file's seed.`,
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.strategy, "strategy", explore.Strategies()[0], strings.Join(explore.Strategies(), ", "))
-	flags.IntVar(&f.schedules, "schedules", 0, fmt.Sprintf("how many to execute at the most; 0: with dfs no bound, else %d", explore.DefaultDraws))
+	flags.StringVar(&f.strategy, "strategy", "", fmt.Sprintf("%s; without it %s, and %s for whole clusters", strings.Join(explore.Strategies(), ", "), explore.DFS, explore.Random))
+	flags.IntVar(&f.schedules, "schedules", 0, fmt.Sprintf("how many to execute at the most; 0: with dfs no bound, else %d, and %d of a whole cluster", explore.DefaultDraws, explore.DefaultClusterDraws))
 	flags.IntVar(&f.preemptions, "preemptions", 0, fmt.Sprintf("with dfs, bound on the preemptions of a schedule; with pct, how often priorities change (%d)", explore.DefaultChanges))
 	flags.StringVar(&f.schedule, "schedule", "", "execute this schedule alone, such as 'update applier×3 first'")
 	flags.BoolVar(&f.noReduction, "no-reduction", false, "execute orders that cannot differ as well")

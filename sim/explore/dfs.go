@@ -85,7 +85,7 @@ func (d *dfs) open(p *point) uint64 {
 // before.
 func (d *dfs) compare(turn int, p *point, enabled uint64, steps []step) error {
 	if enabled != p.enabled {
-		return fmt.Errorf("%w: before turn %d the lanes %s can go, and could %s before", errDiverged, turn+1, d.list(enabled), d.list(p.enabled))
+		return fmt.Errorf("%w: before turn %d the lanes %s can go, and could %s before", errDiverged, turn+1, listOf(enabled, d.names), listOf(p.enabled, d.names))
 	}
 	for set := enabled; set != 0; set &= set - 1 {
 		if i := first(set); steps[i] != p.steps[i] {
@@ -93,14 +93,6 @@ func (d *dfs) compare(turn int, p *point, enabled uint64, steps []step) error {
 		}
 	}
 	return nil
-}
-
-func (d *dfs) list(set uint64) string {
-	var s Schedule
-	for ; set != 0; set &= set - 1 {
-		s = append(s, d.names(first(set)))
-	}
-	return "[" + s.String() + "]"
 }
 
 // next prepares the next execution; false: every order was explored.

@@ -1,6 +1,9 @@
 package explore
 
-import "math/rand/v2"
+import (
+	"fmt"
+	"math/rand/v2"
+)
 
 // walk chooses each turn at random, every lane that can go alike.
 type walk struct{ draw *rand.Rand }
@@ -64,6 +67,10 @@ func (p *pct) best(enabled uint64) int {
 type replay struct {
 	lanes []int
 	names func(int) string
+	// wrong is in the chain of the error when a lane cannot take its turn:
+	// [ErrUsage] where the schedule must be wrong, [errDiverged] where the course
+	// may be another one than before.
+	wrong error
 }
 
 // choose implements [chooser].
@@ -73,7 +80,16 @@ func (r *replay) choose(turn int, enabled uint64, _ []step, last int) (int, erro
 	}
 	next := r.lanes[turn]
 	if enabled&(1<<next) == 0 {
-		return noLane, misfit("schedule: lane %s cannot take turn %d: it has ended, or waits for another", r.names(next), turn+1)
+		return noLane, fmt.Errorf("%w: schedule: lane %s cannot take turn %d: it has ended, or waits for another; %s can", r.wrong, r.names(next), turn+1, listOf(enabled, r.names))
 	}
 	return next, nil
+}
+
+// listOf writes a set of lanes.
+func listOf(set uint64, names func(int) string) string {
+	var s Schedule
+	for ; set != 0; set &= set - 1 {
+		s = append(s, names(first(set)))
+	}
+	return "[" + s.String() + "]"
 }

@@ -29,7 +29,7 @@ const (
 )
 
 // Strategies returns the names of the strategies that can be chosen, the
-// default first.
+// default of one node first.
 func Strategies() []string { return []string{DFS, PCT, Random} }
 
 const (
@@ -39,6 +39,9 @@ const (
 	// DefaultDraws is how many schedules the strategies that draw execute
 	// unless Options say otherwise.
 	DefaultDraws = 10_000
+	// DefaultClusterDraws is DefaultDraws for a whole cluster, which is built
+	// anew for each.
+	DefaultClusterDraws = 200
 	// DefaultChanges is how often pct changes priorities in an execution unless
 	// Options say otherwise.
 	DefaultChanges = 2
@@ -55,12 +58,12 @@ func misfit(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrUsage}, args...)...)
 }
 
-// Options say how to explore. The zero value executes every order, but for
-// those that cannot differ.
+// Options say how to explore. The zero value executes every order of one node,
+// but for those that cannot differ, and random ones of a whole cluster.
 type Options struct {
-	Strategy string // "": DFS
+	Strategy string // "": DFS for one node, Random for a whole cluster, which has no DFS
 	// Schedules is how many are executed at the most. 0: with DFS no bound,
-	// else DefaultDraws.
+	// else DefaultDraws, or DefaultClusterDraws.
 	Schedules int
 	// Preemptions bounds, with DFS, those of a schedule; with PCT it is how
 	// often priorities change. Nil: no bound, and DefaultChanges.
@@ -81,15 +84,22 @@ type Options struct {
 	Context context.Context
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withDefaults(whole bool) Options {
+	draws := DefaultDraws
+	if whole {
+		draws = DefaultClusterDraws
+	}
 	if o.Strategy == "" {
 		o.Strategy = DFS
+		if whole {
+			o.Strategy = Random
+		}
 	}
 	if o.Schedule != nil {
 		o.Strategy = Replay
 	}
 	if o.Schedules == 0 && (o.Strategy == PCT || o.Strategy == Random) {
-		o.Schedules = DefaultDraws
+		o.Schedules = draws
 	}
 	if o.Turns == 0 {
 		o.Turns = DefaultTurns
@@ -123,14 +133,46 @@ func (o Options) Check() error {
 
 // Run explores the explore: block of a checked file and returns what can
 // happen. An error means that the exploration itself was not possible; what
-// broke is in the result. Runs may stand side by side.
+// broke is in the result. Runs of one node may stand side by side.
 func Run(f *scenario.File, o Options) (*Result, error) {
 	start := time.Now()
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	o = o.withDefaults()
-	w, err := prepare(f, o)
+	if o.Profile == "" {
+		o.Profile = f.Filled().Profile
+	}
+	f = f.For(o.Profile).Filled()
+	if f.Explore == nil {
+		return nil, misfit("the file has no explore: block")
+	}
+	o = o.withDefaults(Whole(f))
+	t, err := explored(f, o)
+	if err != nil {
+		return nil, err
+	}
+	r := t.result(o)
+	r.WallSeconds = time.Since(start).Seconds()
+	return r, nil
+}
+
+// Whole says whether the explore: block of a file is about the whole cluster
+// and not about one node.
+func Whole(f *scenario.File) bool { return f.Explore != nil && f.Explore.Node == "" }
+
+// explored explores a filled file and returns what was seen.
+func explored(f *scenario.File, o Options) (*table, error) {
+	if Whole(f) {
+		if o.Strategy == DFS {
+			return nil, misfit("explore: strategy %s is for one node: a whole cluster has too many orders to try each; use %s or %s", DFS, Random, PCT)
+		}
+		x, err := newFleet(f, o.Turns)
+		if err != nil {
+			return nil, err
+		}
+		return x.table, x.table.explore(o)
+	}
+	w, err := prepare(f)
 	if err != nil {
 		return nil, err
 	}
@@ -139,27 +181,13 @@ func Run(f *scenario.File, o Options) (*Result, error) {
 	if err := bubble.Run(func() { failed = w.explore(o, t) }); err != nil {
 		return nil, errors.Join(failed, err)
 	}
-	if failed != nil {
-		return nil, failed
-	}
-	r := t.result(o)
-	r.WallSeconds = time.Since(start).Seconds()
-	return r, nil
+	return t, failed
 }
 
-// prepare makes ready all that outlives executions.
-func prepare(f *scenario.File, o Options) (*world, error) {
-	if o.Profile == "" {
-		o.Profile = f.Filled().Profile
-	}
-	f = f.For(o.Profile).Filled()
+// prepare makes ready all that outlives executions of one node.
+func prepare(f *scenario.File) (*world, error) {
 	e := f.Explore
-	switch {
-	case e == nil:
-		return nil, misfit("the file has no explore: block")
-	case e.Node == "":
-		return nil, misfit("explore: names no node, and only one node is explored: give explore.node")
-	case len(e.Actors) >= maxLanes:
+	if len(e.Actors) >= maxLanes {
 		return nil, misfit("explore: %d actors: at most %d", len(e.Actors), maxLanes-1)
 	}
 	w := &world{

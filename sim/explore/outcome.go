@@ -82,13 +82,17 @@ type Check struct {
 
 // Result is what can happen.
 type Result struct {
-	Scenario    string        `json:"scenario"`
-	File        string        `json:"file"`
-	Profile     string        `json:"profile"`
-	Strategy    string        `json:"strategy"`
-	Schedules   int           `json:"schedules"` // executed to their ends
-	Pruned      int           `json:"pruned"`    // cut short, since they led to nothing new
-	Complete    bool          `json:"complete"`  // every order within the bounds was covered
+	Scenario  string `json:"scenario"`
+	File      string `json:"file"`
+	Profile   string `json:"profile"`
+	Strategy  string `json:"strategy"`
+	Schedules int    `json:"schedules"` // executed to their ends
+	Pruned    int    `json:"pruned"`    // cut short, since they led to nothing new
+	Complete  bool   `json:"complete"`  // every order within the bounds was covered
+	// TraceHash covers all that happened in the one schedule of a whole cluster
+	// that was asked for, times included; "" but in the exact lane, where it
+	// repeats.
+	TraceHash   string        `json:"trace_hash,omitempty"`
 	WallSeconds float64       `json:"wall_seconds"`
 	Outcomes    []Outcome     `json:"outcomes"`
 	Checks      []Check       `json:"checks"`
@@ -211,6 +215,11 @@ type table struct {
 	// run executes one schedule and leaves what it shows in key, values and
 	// results; traced says that its events are asked for.
 	run func(c chooser, taken []uint8, traced bool) (turns []uint8, whole bool, events []laneEvent, err error)
+	// misfit is what a schedule that was asked for means when it does not fit.
+	misfit error
+	// spare is how many executions of a schedule may take another course than
+	// before.
+	spare int
 
 	vars     map[string]any // of the expressions of observe
 	blank    map[string]any // the answers that nobody gave
@@ -222,6 +231,7 @@ type table struct {
 	trouble           string // why nothing can be said
 	turns             []uint8
 	linears           map[string]check.Result
+	hash              string // of the first execution of a whole cluster
 
 	// Of the execution under way.
 	key       []byte
@@ -232,7 +242,7 @@ type table struct {
 
 func newTable(f *scenario.File, p programs, lanes []string) *table {
 	return &table{
-		file: f, programs: p, lanes: lanes,
+		file: f, programs: p, lanes: lanes, misfit: ErrUsage,
 		outcomes: map[string]*found{}, breaches: map[string]*breach{}, linears: map[string]check.Result{}, blank: map[string]any{},
 	}
 }
@@ -400,36 +410,62 @@ func (t *table) confirm() error {
 		if n == maxConfirmed || t.trouble != "" {
 			return nil
 		}
-		o := t.outcomes[key]
-		first, err := t.again(key, o.turns, &o.Preemptions)
-		if err != nil {
+		if err := t.confirmOne(key, t.outcomes[key]); err != nil {
 			return err
 		}
-		second, err := t.again(key, o.turns, &o.Preemptions)
-		if err != nil {
-			return err
-		}
-		if t.trouble == "" && !slices.Equal(first, second) {
-			t.trouble = "the same schedule gave other events: something runs that the controller does not control; schedule: " + t.schedule(o.turns)
-		}
-		o.trace = first
 	}
 	return nil
 }
 
-// again executes a schedule and returns its events.
-func (t *table) again(key string, turns []uint8, preemptions *int) ([]laneEvent, error) {
+// confirmOne executes the schedule of an outcome until two executions have the
+// same events.
+func (t *table) confirmOne(key string, o *found) error {
+	var seen [][]laneEvent
+	for amiss := 0; ; {
+		events, trouble, err := t.again(key, o.turns, &o.Preemptions)
+		if err != nil || t.trouble != "" {
+			return err
+		}
+		if trouble == "" {
+			for _, before := range seen {
+				if slices.Equal(events, before) {
+					o.trace = events
+					return nil
+				}
+			}
+			if seen = append(seen, events); len(seen) == 1 {
+				continue
+			}
+			trouble = "the same schedule gave other events"
+		}
+		if amiss++; amiss > t.spare {
+			t.trouble = fmt.Sprintf("%s: %s; schedule: %s", trouble, uncontrolled, t.schedule(o.turns))
+			return nil
+		}
+	}
+}
+
+// uncontrolled is what it means that a schedule does not repeat.
+const uncontrolled = "something runs that the controller does not control"
+
+// again executes a schedule and returns its events, or how it went another way.
+func (t *table) again(key string, turns []uint8, preemptions *int) (events []laneEvent, trouble string, err error) {
 	*preemptions = 0
 	var lanes []int
 	for _, lane := range turns {
 		lanes = append(lanes, int(lane))
 	}
-	c := &counting{chooser: &replay{lanes: lanes, names: t.name}, preemptions: preemptions}
+	c := &counting{chooser: &replay{lanes: lanes, names: t.name, wrong: errDiverged}, preemptions: preemptions}
 	taken, _, events, err := t.run(c, nil, true)
-	if t.trouble == "" && (err != nil || !slices.Equal(taken, turns) || string(t.key) != key) {
-		t.trouble = fmt.Sprintf("%v or gave another outcome: something runs that the controller does not control; schedule: %s", errDiverged, t.schedule(turns))
+	switch {
+	case errors.Is(err, errDiverged):
+		return nil, err.Error(), nil
+	case err != nil:
+		return nil, "", err
+	case t.trouble == "" && (!slices.Equal(taken, turns) || string(t.key) != key):
+		return nil, fmt.Sprintf("%v or gave another outcome", errDiverged), nil
 	}
-	return events, nil
+	return events, "", nil
 }
 
 // name returns the name of a lane.

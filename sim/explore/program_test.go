@@ -311,10 +311,10 @@ func TestToPassStepsThatTouchNothingLosesNoOutcome(t *testing.T) {
 	for _, name := range []string{"exact-permits-refuse-nobody-needlessly", "a-swallowed-rejection-runs-without-a-permit", "management-goes-off-between-reading-and-admission", "stats-fail-while-a-plain-map-changes"} {
 		f, err := scenario.Read("../../scenarios/explore/" + name + ".yaml")
 		require.NoError(t, err)
-		o := Options{}.withDefaults()
+		o := Options{}.withDefaults(false)
 		seen := map[bool][]string{}
 		for _, every := range []bool{false, true} {
-			w, err := prepare(f, o)
+			w, err := prepare(f.Filled())
 			require.NoError(t, err)
 			w.everyStep = every
 			table := tableOf(w, o.Turns)
@@ -407,8 +407,8 @@ func TestWhatIsNotControlledLeavesTheVerdictOpen(t *testing.T) {
 		{Options{}, "the same schedule took another course: before turn"},
 		{Options{Schedule: Schedule{}}, "the same schedule took another course or gave another outcome"},
 	} {
-		o := row.options.withDefaults()
-		w, err := prepare(f, o)
+		o := row.options.withDefaults(false)
+		w, err := prepare(f.Filled())
 		require.NoError(t, err)
 		o.Context = meddler{t.Context(), func() {
 			w.switches.Acquire = map[wlm.Acquire]wlm.Acquire{wlm.AcquireExact: wlm.AcquireRollback, wlm.AcquireRollback: wlm.AcquireExact}[w.switches.Acquire]

@@ -24,7 +24,7 @@ func (t *table) strategy(o Options) error {
 		if err != nil {
 			return err
 		}
-		return t.execute(&replay{lanes: lanes, names: t.name})
+		return t.replay(lanes)
 	case Random:
 		for more() && t.trouble == "" {
 			if err := t.execute(&walk{draw}); err != nil {
@@ -64,6 +64,17 @@ func (t *table) strategy(o Options) error {
 		}
 	}
 	return o.Context.Err()
+}
+
+// replay executes one schedule.
+func (t *table) replay(lanes []int) error {
+	for amiss := 0; ; amiss++ {
+		t.trouble = ""
+		err := t.execute(&replay{lanes: lanes, names: t.name, wrong: t.misfit})
+		if err != nil || t.trouble == "" || amiss == t.spare {
+			return err
+		}
+	}
 }
 
 // indices returns the numbers of the lanes of a schedule.

@@ -68,7 +68,11 @@ func Summary(results []*Result) string {
 
 func (r *Result) text(b *strings.Builder, source func(string, int) string) {
 	fmt.Fprintf(b, "%-9s %s  %s\n", r.Verdict, r.File, r.Scenario)
-	fmt.Fprintf(b, "profile %s, %s: %s\n\n", r.Profile, r.Strategy, r.covered())
+	fmt.Fprintf(b, "profile %s, %s: %s\n", r.Profile, r.Strategy, r.covered())
+	if r.TraceHash != "" {
+		fmt.Fprintf(b, "trace %s\n", r.TraceHash)
+	}
+	b.WriteByte('\n')
 	r.table(b)
 	for _, c := range r.Checks {
 		if c.Verdict == check.Held && !strings.HasPrefix(c.Message, "as the file says") {
@@ -157,41 +161,82 @@ func columns(b *strings.Builder, rows [][]string) {
 }
 
 // story writes the events of one schedule in the order in which they happened,
-// one lane a column. The registration lag, from a version's publication until
-// its last listener has heard of it, is marked at the left.
+// one lane a column; messages between nodes share one. The registration lag,
+// from a version's publication on a node until its last listener has heard of
+// it, is marked at the left.
 func (r *Result) story(b *strings.Builder, trace []laneEvent) {
-	rows := [][]string{append([]string{"turn", ""}, r.lanes...)}
-	lag, last := false, -1
+	names, column := r.columns(trace)
+	rows := [][]string{append([]string{"turn", ""}, names...)}
+	lag, last := map[string]bool{}, -1
 	for _, e := range trace {
 		if e.At == 0 {
 			continue // before the first turn
 		}
-		row := make([]string, len(r.lanes)+2)
+		row := make([]string, len(names)+2)
 		if int(e.At) != last {
 			last = int(e.At)
 			row[0] = strconv.Itoa(last)
 		}
-		row[1] = window(e.Kind, &lag)
-		cell := 2 + e.lane
-		if e.lane == noLane {
-			cell = 1
+		row[1] = window(&e.Event, lag)
+		cell, text := 1, label(&e.Event)
+		if e.lane != noLane {
+			cell = 2 + column[e.lane]
 		}
-		row[cell] += label(&e.Event)
+		if e.Kind == message {
+			text = r.lanes[e.lane]
+		}
+		row[cell] += text
 		rows = append(rows, row)
 	}
 	columns(b, rows)
 }
 
-// window returns the mark of the registration lag beside an event.
-func window(kind string, lag *bool) string {
-	switch {
-	case kind == string(probe.ApplierPublished):
-		*lag = true
+// columns returns the heads of the columns of a story, and the column of each
+// lane. Nodes whose appliers did nothing and roads without a message have none.
+func (r *Result) columns(trace []laneEvent) (names []string, column map[int]int) {
+	used := map[int]bool{}
+	for _, e := range trace {
+		used[e.lane] = used[e.lane] || e.At > 0
+	}
+	column = map[int]int{}
+	messages := -1
+	for lane, name := range r.lanes {
+		switch {
+		case strings.Contains(name, ">"):
+			if !used[lane] {
+				continue
+			}
+			if messages < 0 {
+				messages = len(names)
+				names = append(names, "messages")
+			}
+			column[lane] = messages
+		case used[lane] || !strings.Contains(name, "."):
+			column[lane] = len(names)
+			names = append(names, name)
+		}
+	}
+	return names, column
+}
+
+// window returns the mark of the registration lag beside an event; lag are the
+// nodes on which it is open.
+func window(e *history.Event, lag map[string]bool) string {
+	before := len(lag)
+	switch e.Kind {
+	case string(probe.ApplierPublished):
+		lag[e.Node] = true
+	case string(probe.ApplierNotified):
+		delete(lag, e.Node)
+	}
+	switch after := len(lag); {
+	case before == 0 && after > 0:
 		return "lag ┌"
-	case kind == string(probe.ApplierNotified) && *lag:
-		*lag = false
+	case before > 0 && after == 0:
 		return "    └"
-	case *lag:
+	case after > before:
+		return "    ├"
+	case after > 0:
 		return "    │"
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/exact"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 )
 
@@ -15,6 +16,9 @@ func (t *table) result(o Options) *Result {
 	r := &Result{
 		Scenario: f.Name, File: o.Path, Profile: f.Profile, Strategy: o.Strategy, Schedules: t.schedules, Pruned: t.pruned,
 		Complete: t.complete, Outcomes: []Outcome{}, Checks: []Check{}, Verdict: check.Held, Repeat: repeat(&o, f.Profile), lanes: t.lanes,
+	}
+	if exact.Enabled && o.Strategy == Replay {
+		r.TraceHash = t.hash
 	}
 	for _, key := range t.keys() {
 		one := t.outcomes[key]
