@@ -308,8 +308,8 @@ func BenchmarkBareController(b *testing.B) {
 // Promise 2, on the node: to pass the steps that touch nothing loses no outcome
 // either.
 func TestToPassStepsThatTouchNothingLosesNoOutcome(t *testing.T) {
-	for _, name := range []string{"exact-permits-refuse-nobody-needlessly", "a-swallowed-rejection-runs-without-a-permit", "management-goes-off-between-reading-and-admission", "stats-fail-while-a-plain-map-changes"} {
-		f, err := scenario.Read("../../scenarios/explore/" + name + ".yaml")
+	for _, name := range []string{"explore/exact-permits-refuse-nobody-needlessly", "regression/a-swallowed-rejection-runs-without-a-permit", "explore/management-goes-off-between-reading-and-admission", "regression/stats-fail-while-a-plain-map-changes"} {
+		f, err := scenario.Read("../../scenarios/" + name + ".yaml")
 		require.NoError(t, err)
 		o := Options{}.withDefaults(false)
 		seen := map[bool][]string{}
@@ -333,8 +333,8 @@ func TestToPassStepsThatTouchNothingLosesNoOutcome(t *testing.T) {
 // Promise 2, on the node: the outcomes of the reduced and the unreduced search
 // are the same.
 func TestReductionLosesNoOutcomeOfTheNode(t *testing.T) {
-	for _, name := range []string{"a-rollback-refuses-one-too-many", "a-comma-makes-two-users-one", "management-goes-off-between-reading-and-admission", "stats-fail-while-a-plain-map-changes", "a-cancel-meets-the-last-answer"} {
-		f, err := scenario.Read("../../scenarios/explore/" + name + ".yaml")
+	for _, name := range []string{"regression/a-rollback-refuses-one-too-many", "regression/a-comma-makes-two-users-one", "explore/management-goes-off-between-reading-and-admission", "regression/stats-fail-while-a-plain-map-changes", "explore/a-cancel-meets-the-last-answer"} {
+		f, err := scenario.Read("../../scenarios/" + name + ".yaml")
 		require.NoError(t, err)
 		var seen [2][]string
 		for i, o := range []Options{{}, {NoReduction: true}} {
