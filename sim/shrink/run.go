@@ -1,0 +1,125 @@
+package shrink
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/wlmsim/wlmsim/sim/scenario"
+	"github.com/wlmsim/wlmsim/sim/world"
+)
+
+// Runner runs a checked file with a seed. [world.Run] is one, but for its
+// options; one that uses processes also gets over runs that crash or hang. A
+// run of which there is no result is an error, and does not fail.
+type Runner func(ctx context.Context, f *scenario.File, seed uint64) (*world.Result, error)
+
+// InProcess runs a file in this process.
+func InProcess(_ context.Context, f *scenario.File, seed uint64) (*world.Result, error) {
+	return world.Run(f, world.Options{Seed: &seed})
+}
+
+// moreRuns is how often the last file is run again to say how often it fails.
+const moreRuns = 3
+
+// Run makes a file smaller of which a run broke: broken is the run's result.
+func Run(ctx context.Context, f *scenario.File, broken *world.Result, run Runner, l Limits) (*Shrunk, error) {
+	l = l.withDefaults()
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	f, err := f.For(broken.Profile).Changed(func(g *scenario.File) { g.Explore = nil })
+	if err != nil {
+		return nil, err
+	}
+	failure, ok := failureOf(f, broken.Checks)
+	if !ok {
+		return nil, ErrNothing
+	}
+	failure.Seed = broken.Seed
+	return shrink(ctx, f, failure, &seeker{run: run, seed: broken.Seed, most: l.Seeds}, l)
+}
+
+// seeker probes by running with a few seeds.
+type seeker struct {
+	run    Runner
+	seed   uint64 // that failed last
+	most   int    // seeds of a file
+	needed int    // seeds until one failed, for the last file that did
+	quick  bool
+	count  int
+}
+
+// thoroughTries is how many seeds a smaller file gets at the least, even if the
+// one before failed with the first.
+const thoroughTries = 3
+
+func (s *seeker) tried() int        { return s.count }
+func (s *seeker) hasten(quick bool) { s.quick = quick }
+
+// tries is how many seeds the next file gets. One that failed with the nth seed
+// makes it likely that a smaller one needs as many, and so that one gets three
+// times as many.
+func (s *seeker) tries() int {
+	switch {
+	case s.needed == 0: // the first file
+		return s.most
+	case s.needed == 1 && s.quick:
+		return 1
+	}
+	return min(s.most, max(thoroughTries, 3*s.needed))
+}
+
+// probe tries the seed that failed last, and those after it.
+func (s *seeker) probe(ctx context.Context, f *scenario.File, want *Failure) (Failure, bool) {
+	s.count++
+	for n := range s.tries() {
+		seed := s.seed + uint64(n)
+		found, ok := s.once(ctx, f, want, seed)
+		if ok {
+			found, ok = s.once(ctx, f, want, seed)
+		}
+		if ok {
+			s.seed, s.needed = seed, n+1
+			return found, true
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return Failure{}, false
+}
+
+func (s *seeker) once(ctx context.Context, f *scenario.File, want *Failure, seed uint64) (Failure, bool) {
+	r, err := s.run(ctx, f, seed)
+	if err != nil {
+		return Failure{}, false
+	}
+	for i := range r.Checks {
+		if c := &r.Checks[i]; want.Is(c) {
+			return Failure{Check: c.Name, Message: c.Message, Seed: seed}, true
+		}
+	}
+	return Failure{}, false
+}
+
+// settle writes the seed into the file and says how often it fails.
+func (s *seeker) settle(ctx context.Context, small *Shrunk) {
+	if f, err := small.File.Changed(func(g *scenario.File) { g.Seed = small.Failure.Seed }); err == nil {
+		small.File = f
+	}
+	for small.Of < moreRuns {
+		_, ok := s.once(ctx, small.File, &small.Failure, small.Failure.Seed)
+		if ctx.Err() != nil {
+			return
+		}
+		small.Of++
+		if ok {
+			small.Again++
+		}
+	}
+}
+
+// repeatRun is the command that repeats a run's failure.
+func repeatRun(path string, seed uint64) string {
+	return fmt.Sprintf("wlmsim run %s --seed %d", quoted(path), seed)
+}
