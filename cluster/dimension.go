@@ -31,6 +31,8 @@ type form interface {
 	checkDimension(a Attribute) error
 	// checkPair looks at a dimension and a limit that are sound alone.
 	checkPair(a Attribute, limited bool) error
+	// unnamed refuses a dimension where nobody is ever named.
+	unnamed(a Attribute) error
 	notInteger(text string) error
 	negative(text string) error
 	tooGreat(text string) error
@@ -107,6 +109,25 @@ func (k DimensionKey) RefuseLimit(text string, whole, negative bool) error {
 // UnknownThrottleSetting is the refusal of a key that throttling does not have.
 func UnknownThrottleSetting(key string) error {
 	return Errorf(IllegalArgument, "Unknown throttle setting: %s", key)
+}
+
+// CheckUnnamed returns why a command must not be taken by a node to which
+// nobody is ever named, as OpenSearch without its security plugin, or nil. Both
+// the node that takes a request and the leader ask; what is stored already
+// stays.
+func (k DimensionKey) CheckUnnamed(c Command) error {
+	f := k.form()
+	switch c := c.(type) {
+	case *CreateGroup:
+		if t := c.Group.Throttling; t != nil {
+			return f.unnamed(*f.field(t))
+		}
+	case *UpdateGroup:
+		if given := f.given(&c.Throttling).Value; given != nil {
+			return f.unnamed(*given)
+		}
+	}
+	return nil
 }
 
 // Dimension returns whose requests share a bucket of a group that is throttled
@@ -236,6 +257,9 @@ func (attributeForm) checkPair(a Attribute, limited bool) error {
 	return nil
 }
 
+// unnamed: the pull request lets such a group pass and throttles nobody.
+func (attributeForm) unnamed(Attribute) error { return nil }
+
 func (attributeForm) notInteger(text string) error {
 	return Errorf(IllegalArgument, "throttling.node_limit must be an integer but was '%s'", text)
 }
@@ -275,6 +299,13 @@ func (byForm) checkPair(_ Attribute, limited bool) error {
 		return Errorf(IllegalArgument, "throttling.node_limit is required when throttling.by is set; set throttling as null to disable throttling instead")
 	}
 	return nil
+}
+
+func (byForm) unnamed(a Attribute) error {
+	if a == "" {
+		return nil
+	}
+	return Errorf(IllegalArgument, "throttling.by [%s] needs a principal attribute provider (the security plugin) to be installed, otherwise the limit can never be enforced. Omit [by] to use whole-group throttling instead.", a)
 }
 
 func (byForm) notInteger(text string) error {

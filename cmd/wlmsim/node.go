@@ -31,6 +31,7 @@ type nodeFlags struct {
 	ca         string
 	allowHolds bool
 	queryGroup bool
+	unnamed    bool
 	verbose    bool
 }
 
@@ -46,13 +47,14 @@ func (f *nodeFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.ca, "tls-ca", "", "PEM certificate of the authority that signed every node's certificate")
 	flags.BoolVar(&f.allowHolds, "allow-holds", false, "let clients hold steps by PUT /_wlmsim/holds/{step}")
 	flags.BoolVar(&f.queryGroup, "query-group-alias", false, "serve workload groups also as query groups, their name before OpenSearch 3.0")
+	flags.BoolVar(&f.unnamed, "no-principals", false, "take nobody's name, as OpenSearch does without its security plugin")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log what the nodes do")
 }
 
 // args returns the flags again, for a node in a process of its own.
 func (f *nodeFlags) args() []string {
 	args := []string{"--profile", f.profile, "--users", f.users, "--gossip-key", f.gossipKey, "--tls-cert", f.cert, "--tls-key", f.key, "--tls-ca", f.ca,
-		fmt.Sprintf("--allow-holds=%t", f.allowHolds), fmt.Sprintf("--query-group-alias=%t", f.queryGroup), fmt.Sprintf("--verbose=%t", f.verbose)}
+		fmt.Sprintf("--allow-holds=%t", f.allowHolds), fmt.Sprintf("--query-group-alias=%t", f.queryGroup), fmt.Sprintf("--no-principals=%t", f.unnamed), fmt.Sprintf("--verbose=%t", f.verbose)}
 	for _, s := range f.switches {
 		args = append(args, "--set", s)
 	}
@@ -87,7 +89,10 @@ func (f *nodeFlags) options(stderr io.Writer) (live.NodeOptions, error) {
 		fault(err)
 	}
 	o.REST.AllowHolds, o.Holds = f.allowHolds, f.allowHolds
-	o.REST.QueryGroupAlias = f.queryGroup
+	o.REST.QueryGroupAlias, o.REST.NoPrincipals = f.queryGroup, f.unnamed
+	if f.unnamed && f.users != "" {
+		fault(errors.New("--users and --no-principals exclude each other"))
+	}
 	level := slog.LevelWarn
 	if f.verbose {
 		level = slog.LevelDebug

@@ -149,6 +149,9 @@ type Config struct {
 	// node.query_group.
 	QueryGroupAlias bool
 
+	// NoPrincipals takes nobody's name, as OpenSearch does without its security
+	// plugin. It excludes Users.
+	NoPrincipals bool
 	// Users, if not nil, are the only ones who may use the API, by basic
 	// auth. nil takes any name with any password.
 	Users map[string]User
@@ -190,6 +193,9 @@ func (c *Config) check() error {
 		if part.missing {
 			faults = append(faults, fmt.Errorf("rest: %s is missing", part.name))
 		}
+	}
+	if c.NoPrincipals && c.Users != nil {
+		faults = append(faults, errors.New("rest: NoPrincipals and Users exclude each other"))
 	}
 	return errors.Join(append(faults, CheckUsers(c.Users))...)
 }

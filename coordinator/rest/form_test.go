@@ -121,3 +121,14 @@ func TestUserInfoNamesThePrincipal(t *testing.T) {
 	}
 	require.Equal(t, http.CanonicalHeaderKey(rest.HeaderUserInfo), rest.HeaderUserInfo)
 }
+
+// Without a provider of principals nobody is named, whatever the request says.
+func TestWithoutPrincipalsNobodyIsNamed(t *testing.T) {
+	w := newWorld(t, func(c *rest.Config) { c.NoPrincipals = true })
+	r := w.do(http.MethodGet, "/_search", "", rest.HeaderUser, "alice", rest.HeaderRole, "ops", rest.HeaderUserInfo, "bob", "Authorization", basic("carol", "any"))
+	require.Equal(t, http.StatusOK, r.Code)
+	require.Empty(t, w.searcher.principals)
+
+	_, err := rest.New(rest.Config{NoPrincipals: true, Users: map[string]rest.User{}})
+	require.ErrorContains(t, err, "rest: NoPrincipals and Users exclude each other")
+}

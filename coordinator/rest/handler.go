@@ -74,7 +74,7 @@ func New(config Config) (*Handler, error) {
 	}
 	h := &Handler{
 		config: config,
-		guard:  guard{users: config.Users, canary: config.Canary, verified: map[string][32]byte{}},
+		guard:  guard{blind: config.NoPrincipals, users: config.Users, canary: config.Canary, verified: map[string][32]byte{}},
 	}
 	h.routes = h.table()
 	for _, r := range h.routes {

@@ -39,6 +39,7 @@ type User struct {
 // guard finds out who sent a request. Who it takes them for is compared byte
 // for byte from here on: no folding, no trimming, no normal form.
 type guard struct {
+	blind  bool            // nobody is named
 	users  map[string]User // nil: any name with any password
 	canary func() string
 
@@ -52,6 +53,9 @@ type guard struct {
 // table the password of basic auth must be that of the name, whichever way the
 // name came. The zero principal is nobody.
 func (g *guard) principal(r *http.Request) (wlm.Principal, error) {
+	if g.blind {
+		return wlm.Principal{}, nil
+	}
 	names, roles, infos := r.Header[HeaderUser], r.Header[HeaderRole], r.Header[HeaderUserInfo]
 	if g.users == nil && names == nil && roles == nil && infos == nil && r.Header["Authorization"] == nil {
 		return wlm.Principal{}, nil

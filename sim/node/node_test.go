@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,4 +251,43 @@ func TestRulesAreKnownAfterOneRefresh(t *testing.T) {
 		require.NoError(l.t, err)
 		require.Equal(l.t, g, r.Group)
 	})
+}
+
+// Section 1.5 of the reference: a limit by user or role is refused, by the node
+// that takes the request and by the leader, where nobody is ever named; a whole
+// group's limit is not, and neither is the form of the pull request.
+func TestALimitByUserNeedsWhoNamesThem(t *testing.T) {
+	const refusal = "throttling.by [username] needs a principal attribute provider (the security plugin) to be installed, otherwise the limit can never be enforced. Omit [by] to use whole-group throttling instead."
+	for _, row := range []struct {
+		profile, blind string // nodes that nobody is named to
+		refused        bool
+	}{
+		{wlm.ProfileUpstream, "m1 d1", true},
+		{wlm.ProfileUpstream, "d1", true},
+		{wlm.ProfileUpstream, "m1", true},
+		{wlm.ProfileUpstream, "", false},
+		{wlm.ProfileReviewed, "m1 d1", false},
+	} {
+		inLab(t, "m1 d1", func(c *node.Config) {
+			switches, err := wlm.Profile(row.profile)
+			require.NoError(t, err)
+			c.Switches, c.REST.NoPrincipals = switches, strings.Contains(row.blind, c.Name)
+		}, func(l *lab) {
+			key := cluster.KeyAttribute
+			if row.profile == wlm.ProfileUpstream {
+				key = cluster.KeyBy
+			}
+			l.mustPropose("d1", key.Create(newGroup(node.NewID(seedOf("whole")), "whole", cluster.ByGroup, 1).Group))
+			_, err := l.propose("d1", key.Create(newGroup(node.NewID(seedOf("users")), "users", cluster.ByUsername, 1).Group))
+			_, updated := l.propose("d1", key.Update(cluster.UpdateGroup{Name: "whole", Throttling: cluster.ThrottlingPatch{Attribute: cluster.Give(cluster.ByUsername)}}))
+			for _, err := range []error{err, updated} {
+				if row.refused {
+					require.EqualError(l.t, err, refusal)
+					require.Equal(l.t, cluster.IllegalArgument, cluster.KindOf(err))
+				} else {
+					require.NoError(l.t, err)
+				}
+			}
+		})
+	}
 }

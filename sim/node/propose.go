@@ -20,6 +20,9 @@ func (n *Node) Propose(ctx context.Context, c cluster.Command) (*rest.Result, er
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if err := n.checkUnnamed(c); err != nil {
+		return nil, err
+	}
 	body, err := cluster.EncodeCommand(c)
 	if err != nil {
 		return nil, err
@@ -41,6 +44,15 @@ func (n *Node) Propose(ctx context.Context, c cluster.Command) (*rest.Result, er
 		return nil, cluster.Errorf(cluster.OutcomeUnknown, "outcome unknown: the leader's answer cannot be read: %v", err)
 	}
 	return &rest.Result{Version: a.Version, Acknowledged: a.Acknowledged, Group: a.Group, Rule: a.Rule, Index: a.Index}, nil
+}
+
+// checkUnnamed refuses what makes no sense where nobody is named. The node that
+// takes a request asks, and the leader again.
+func (n *Node) checkUnnamed(c cluster.Command) error {
+	if !n.config.REST.NoPrincipals {
+		return nil
+	}
+	return n.config.Switches.DimensionKey.CheckUnnamed(c)
 }
 
 // askLeader has the leader answer a message: through local when this node
@@ -162,6 +174,9 @@ func (n *Node) watchTerm(ctx context.Context, leader string, term uint64, cancel
 // lead commits a command as the leader and waits until every member that is
 // alive has applied it, or until the publish timeout.
 func (n *Node) lead(ctx context.Context, c cluster.Command) (*proposeAnswer, error) {
+	if err := n.checkUnnamed(c); err != nil {
+		return nil, err
+	}
 	state, err := n.replica.Propose(ctx, c)
 	if _, elsewhere := errors.AsType[*replica.NotLeaderError](err); elsewhere {
 		return nil, n.notLeader()
