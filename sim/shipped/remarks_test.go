@@ -107,3 +107,23 @@ func meets(t *testing.T, r *world.Result, promise scenario.Promise) bool {
 	}
 	return met
 }
+
+// By chance two searches refuse one another under acquire: rollback; under
+// exact one of them is always admitted.
+func TestRandomSeedsAreRefusedNeedlesslyByRollbackAlone(t *testing.T) {
+	const path = "testdata/two-searches-come-at-once.yaml"
+	rollback, err := scenario.Read(path)
+	require.NoError(t, err)
+	exact, err := rollback.Set("switches.acquire=exact")
+	require.NoError(t, err)
+	n, refused := seeds(40, 10_000), uint64(0)
+	for seed := range n {
+		requireHeld(t, seeded(t, exact, "sim/shipped/"+path, "", seed))
+		if seeded(t, rollback, "sim/shipped/"+path, "", seed).Verdict == check.Broken {
+			refused++
+		}
+	}
+	t.Logf("%s: %d of %d seeds refuse both, %.1f%%", path, refused, n, 100*float64(refused)/float64(n))
+	require.Positive(t, refused, "no seed found the window")
+	require.Less(t, refused, n, "it is not chance whether a seed finds it")
+}
