@@ -21,12 +21,15 @@ type State struct {
 }
 
 // Empty returns the state before any command: version 0 and all defaults.
-func Empty() *State {
+func Empty() *State { return empty }
+
+// empty is not changed, as no state is.
+var empty = func() *State {
 	s := &State{}
 	s.setSettings(Settings{})
 	s.setGroups(nil)
 	return s
-}
+}()
 
 // setSettings and setGroups change a draft together with what is derived.
 

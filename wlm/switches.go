@@ -196,22 +196,41 @@ type field struct {
 	allowed []string
 }
 
+// allowed are the values of each switch, in the order of [fields] and the
+// reviewed one first. It is not changed: every throttle asks for it.
+var allowed = [...][]string{
+	texts(CountersSafe, CountersPlain),
+	texts(MissingSkip, MissingDefaultGroup),
+	texts(FailureKeepsRejection, FailureSwallowsRejection),
+	texts(CarrierContext, CarrierHeader),
+	texts(JoinEscaped, JoinComma, JoinUnitSeparator),
+	texts(AcquireExact, AcquireRollback),
+	texts(PublicationLeaderFirst, PublicationManagerLast),
+	texts(cluster.KeyAttribute, cluster.KeyBy),
+	texts(TextNodeLevel, TextNamesGroup),
+	texts(MonitorRejects, MonitorObserves),
+	texts(NestedCharged, NestedExempt),
+	texts(ScrollFree, ScrollCharged),
+	texts(RoleFirst, RoleSmallest),
+	texts(HeaderPutOnce, HeaderKeepsOuter),
+}
+
 func fields(s *Switches) []field {
 	return []field{
-		{"counters", (*string)(&s.Counters), texts(CountersSafe, CountersPlain)},
-		{"missing_counters", (*string)(&s.MissingCounters), texts(MissingSkip, MissingDefaultGroup)},
-		{"count_failure", (*string)(&s.CountFailure), texts(FailureKeepsRejection, FailureSwallowsRejection)},
-		{"principal_carrier", (*string)(&s.PrincipalCarrier), texts(CarrierContext, CarrierHeader)},
-		{"principal_join", (*string)(&s.PrincipalJoin), texts(JoinEscaped, JoinComma, JoinUnitSeparator)},
-		{"acquire", (*string)(&s.Acquire), texts(AcquireExact, AcquireRollback)},
-		{"publication", (*string)(&s.Publication), texts(PublicationLeaderFirst, PublicationManagerLast)},
-		{"dimension_key", (*string)(&s.DimensionKey), texts(cluster.KeyAttribute, cluster.KeyBy)},
-		{"rejection_text", (*string)(&s.RejectionText), texts(TextNodeLevel, TextNamesGroup)},
-		{"monitor", (*string)(&s.Monitor), texts(MonitorRejects, MonitorObserves)},
-		{"nested", (*string)(&s.Nested), texts(NestedCharged, NestedExempt)},
-		{"scroll", (*string)(&s.Scroll), texts(ScrollFree, ScrollCharged)},
-		{"role_choice", (*string)(&s.RoleChoice), texts(RoleFirst, RoleSmallest)},
-		{"group_header", (*string)(&s.GroupHeader), texts(HeaderPutOnce, HeaderKeepsOuter)},
+		{"counters", (*string)(&s.Counters), allowed[0]},
+		{"missing_counters", (*string)(&s.MissingCounters), allowed[1]},
+		{"count_failure", (*string)(&s.CountFailure), allowed[2]},
+		{"principal_carrier", (*string)(&s.PrincipalCarrier), allowed[3]},
+		{"principal_join", (*string)(&s.PrincipalJoin), allowed[4]},
+		{"acquire", (*string)(&s.Acquire), allowed[5]},
+		{"publication", (*string)(&s.Publication), allowed[6]},
+		{"dimension_key", (*string)(&s.DimensionKey), allowed[7]},
+		{"rejection_text", (*string)(&s.RejectionText), allowed[8]},
+		{"monitor", (*string)(&s.Monitor), allowed[9]},
+		{"nested", (*string)(&s.Nested), allowed[10]},
+		{"scroll", (*string)(&s.Scroll), allowed[11]},
+		{"role_choice", (*string)(&s.RoleChoice), allowed[12]},
+		{"group_header", (*string)(&s.GroupHeader), allowed[13]},
 	}
 }
 
@@ -237,7 +256,7 @@ func (s Switches) Names() []string {
 func (s Switches) Values(name string) []string {
 	for _, f := range fields(&s) {
 		if f.name == name {
-			return f.allowed
+			return slices.Clone(f.allowed)
 		}
 	}
 	return nil

@@ -68,21 +68,25 @@ func All(names ...scenario.Promise) []Check {
 
 // Set is checks that watch over one run together. Make it with [NewSet].
 type Set struct {
+	names  []scenario.Promise
 	checks []Check
-	wants  map[string][]Check // by kind of event
-	event  history.Event      // the one that is handed out, so that none is allocated
+	wants  map[string][]int // by kind of event: which checks
+	event  history.Event    // the one that is handed out, so that none is allocated
 }
 
 // NewSet returns a set of checks; see [All] for the names.
 func NewSet(names ...scenario.Promise) *Set {
-	s := &Set{checks: All(names...), wants: map[string][]Check{}}
-	for _, c := range s.checks {
+	s := &Set{names: names, checks: All(names...), wants: map[string][]int{}}
+	for i, c := range s.checks {
 		for _, kind := range c.Kinds() {
-			s.wants[kind] = append(s.wants[kind], c)
+			s.wants[kind] = append(s.wants[kind], i)
 		}
 	}
 	return s
 }
+
+// Reset makes the set as good as new, for another run.
+func (s *Set) Reset() { s.checks = All(s.names...) }
 
 // Observe hands the next event to the checks that want it.
 func (s *Set) Observe(e history.Event) {
@@ -91,12 +95,13 @@ func (s *Set) Observe(e history.Event) {
 		return
 	}
 	s.event = e
-	for _, c := range wanted {
-		c.Observe(&s.event)
+	for _, i := range wanted {
+		s.checks[i].Observe(&s.event)
 	}
 }
 
-// Finish returns the results of all checks, in order. It is called once.
+// Finish returns the results of all checks, in order. It is called once,
+// unless the set is reset.
 func (s *Set) Finish(f *Facts) []Result {
 	results := make([]Result, len(s.checks))
 	for i, c := range s.checks {

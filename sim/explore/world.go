@@ -182,7 +182,11 @@ func (w *world) begin() {
 func (x *execution) renew(from *execution) {
 	old := *x
 	*x = *from
-	x.checks = check.NewSet(streamed...)
+	if x.checks = old.checks; x.checks == nil {
+		x.checks = check.NewSet(streamed...)
+	} else {
+		x.checks.Reset()
+	}
 	x.peaks, x.leave = emptied(old.peaks), emptied(old.leave)
 	x.made, x.rules, x.answers = filled(old.made, from.made), filled(old.rules, from.rules), filled(old.answers, from.answers)
 	x.operations = append([]check.Operation{}, from.operations...)
