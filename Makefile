@@ -19,7 +19,8 @@ run: build ## runs every scenario and prints a line each and a summary
 test: ## runs all tests, with reduced counts, in under five minutes
 	$(GO) test ./...
 
-compat: ## runs real clients in virtual time; a module of its own, with its own downloads
+compat: ## runs real clients, the OpenAPI document and the README's curl lines; a module of its own, with its own downloads
+	cd sim/compat/js && npm ci
 	cd sim/compat && $(GO) vet ./... && $(GO) test ./...
 
 soak: ## runs all tests with the full counts

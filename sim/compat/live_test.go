@@ -83,3 +83,17 @@ func up(t *testing.T, args ...string) liveCluster {
 	}
 	return c
 }
+
+// patience is how long another program may take before it is killed: far more
+// than it needs.
+const patience = 4 * time.Minute
+
+// command is a program that the test runs to its end.
+func command(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	c := exec.CommandContext(ctx, name, args...)
+	c.WaitDelay = time.Second // for programs of its own that it left behind
+	return c
+}
