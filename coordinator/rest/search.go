@@ -398,8 +398,8 @@ func checkSearchType(text string) error {
 	return cluster.Errorf(cluster.IllegalArgument, "No search type for [%s]", shorten(text))
 }
 
-// validate refuses what does not go together, as upstream does before anything
-// is done.
+// validate settles what goes together, and refuses what does not, as upstream
+// does before anything is done.
 func (s *searchBody) validate() error {
 	var faults []string
 	fault := func(bad bool, text string) {
@@ -412,6 +412,7 @@ func (s *searchBody) validate() error {
 		fault(s.trackTotal == noTotal, "disabling [track_total_hits] is not allowed in a scroll context")
 		fault(r.From > 0, "using [from] is not allowed in a scroll context")
 		fault(r.Size == 0, "[size] cannot be [0] in a scroll context")
+		s.trackTotal = math.MaxInt64 // a scroll counts all, as upstream
 	}
 	if r.PointID != "" {
 		fault(r.Scroll > 0, "using [point in time] is not allowed in a scroll context")

@@ -67,7 +67,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// Case C18, without remote clusters and nested searches: the words of a
+// Case C18, without remote clusters: the words of a
 // principal are nowhere but in the memory of the node that took its searches.
 func TestAPrincipalIsNowhereButOnItsCoordinator(t *testing.T) {
 	const user, role, path = "canary-7f3a", "canary-role", "/logs/_search"
@@ -110,6 +110,14 @@ func TestAPrincipalIsNowhereButOnItsCoordinator(t *testing.T) {
 		require.Equal(l.t, http.StatusOK, status, body)
 		told = append(told, body)
 		clients.Wait()
+
+		// One that starts another one, which is refused by the permit of the
+		// first; its bucket is that user's.
+		status, body = c.ask(ctx, "m1", http.MethodPost, path, user, role, lookup, "workloadGroupId", g)
+		require.Equal(l.t, http.StatusTooManyRequests, status, body)
+		l.group("m1", "wide", cluster.ByUsername, 2)
+		status, body = c.ask(ctx, "m1", http.MethodPost, path, user, role, lookup, "workloadGroupId", l.nodes["m1"].State().GroupNamed("wide").ID)
+		require.Equal(l.t, http.StatusOK, status, body)
 
 		// One that outlives its client.
 		leaving, leave := context.WithCancel(ctx)
