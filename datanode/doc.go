@@ -21,7 +21,16 @@
 //     change what they draw. A search whose name came before from the same
 //     coordinator draws the next value of its stream.
 //  5. A shard that is not here is a failure of that shard.
+//     A distribution that comes with a search is drawn from in the same way, in
+//     place of the index's.
 //  6. [DataNode.Close] ends every search and returns when none is left.
+//  7. A context of a scroll or a point in time is kept from the request that
+//     opens it until it is freed or its time since its last use is over, and no
+//     more of them than the cluster's settings allow. A search that fails keeps
+//     none that it opened. A scroll goes on where its coordinator said that it
+//     stands.
+//  8. Of a search that says so, no more tasks are in the pool or before it at
+//     once than it allows.
 //
 // All methods may be called from any goroutine.
 package datanode
