@@ -197,6 +197,8 @@ type Search struct {
 	AllowPartial *bool `yaml:"allow_partial"`
 	// Size is the number of hits that are asked for: 10 unless the file says otherwise.
 	Size int `yaml:"size" jsonschema:"minimum=1,maximum=10000"`
+	// Lookups are the indices of terms lookups in the query: nested searches, one each, that run first.
+	Lookups []string `yaml:"lookups"`
 	// Unread: the client does not read the answer.
 	Unread bool `yaml:"unread"`
 	// Hold, in explore alone: the search keeps its permit to the end.

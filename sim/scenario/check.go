@@ -308,9 +308,14 @@ func (c *checker) target(path, user, group, index string) {
 	if group != "" {
 		c.group(path+".group", group, c.groups)
 	}
+	c.searched(path+".index", index)
+}
+
+// searched checks an expression that names indices.
+func (c *checker) searched(path, index string) {
 	for part := range strings.SplitSeq(index, ",") {
 		if part != "" && part != "_all" && !strings.Contains(part, "*") {
-			c.word(path+".index", "index", part, c.indices)
+			c.word(path, "index", part, c.indices)
 		}
 	}
 }

@@ -232,7 +232,13 @@ func (c *checker) createIndex(at string, x *CreateIndex) {
 
 func (c *checker) search(at string, s *Search, p *program) {
 	c.target(at, s.User, s.Group, s.Index)
+	for i, index := range s.Lookups {
+		c.searched(fmt.Sprintf("%s.lookups[%d]", at, i), index)
+	}
 	c.service(at+".service_time", s.ServiceTime)
+	if len(s.Lookups) > 0 && p.explore != nil {
+		c.at(at+".lookups", "lookups belong to steps: an exploration follows no nested search")
+	}
 	if s.Hold && p.explore == nil {
 		c.at(at+".hold", "hold belongs to explore: in steps give a service_time, or hold a step")
 	}

@@ -266,6 +266,7 @@ func drawAction(t *rapid.T) scenario.Action {
 		{Crash: &scenario.Crash{Node: "all", RestartAfter: drawTime(t), Disk: "lost", NewAddress: true}},
 		{Leave: &scenario.Leave{Node: "leader", ReturnAfter: drawTime(t)}},
 		{Join: &scenario.Join{Node: "d77"}},
+		{Search: &scenario.Search{Index: "logs", Lookups: []string{"logs", "lo*"}}},
 		{TransferLeadership: &scenario.TransferLeadership{}},
 		{TransferLeadership: &scenario.TransferLeadership{To: "m1"}},
 		{Disk: &scenario.Disk{Node: "m1", Fault: "full", For: drawTime(t)}},

@@ -146,6 +146,27 @@ var flaws = map[string][]string{
 	"regression/an-answer-behind-a-one-way-cut-is-dropped.yaml": {"steps.2.partition.for=1s"},
 	"regression/the-first-refresh-of-the-rules-comes-late.yaml": {"cluster.settings={wlm.rule.sync_refresh_interval_ms: 5000}"},
 	"crash/the-leader-dies-half-way-through-a-change.yaml":      {"steps.unknown.put_group.throttling.node_limit=2"},
+
+	// What OpenSearch made of it: a switch set back, or a limit.
+	"upstream/a-cancelled-search-returns-its-permit-when-it-ends.yaml": {"groups.g.throttling.node_limit=2"},
+	"upstream/a-comma-in-a-name-is-a-letter.yaml":                      {"switches.principal_join=comma"},
+	"upstream/a-dead-node-ends-the-managers-wait.yaml":                 {"switches.publication=leader_first"},
+	"upstream/a-deleted-group-throttles-nobody.yaml":                   {"groups.g.throttling.node_limit=2"},
+	"upstream/a-lower-limit-lets-the-running-finish.yaml":              {"steps.lower.put_group.throttling.node_limit=5"},
+	"upstream/a-manager-that-is-cut-off-stops-waiting.yaml":            {"switches.publication=leader_first"},
+	"upstream/a-monitor-group-only-observes.yaml":                      {"switches.monitor=rejects"},
+	"upstream/a-nested-search-is-exempt.yaml":                          {"switches.nested=charged"},
+	"upstream/a-new-dimension-starts-from-zero.yaml":                   {"steps.by_user.put_group.throttling.attribute=group"},
+	"upstream/a-refusal-names-the-user.yaml":                           {"groups.g.throttling.attribute=group"},
+	"upstream/a-restart-forgets-permits-and-counters.yaml":             {"groups.g.throttling.node_limit=2"},
+	"upstream/a-role-is-not-capped-by-its-limit.yaml":                  {"switches.role_choice=first"},
+	"upstream/a-soft-group-still-refuses.yaml":                         {"groups.soft.throttling.node_limit=2"},
+	"upstream/a-trailing-blank-is-lost.yaml":                           {"switches.principal_join=escaped"},
+	"upstream/permits-survive-a-limit-that-is-taken-away.yaml":         {"steps.set.put_group.throttling.node_limit=3"},
+	"upstream/the-manager-applies-last.yaml":                           {"switches.publication=leader_first"},
+	"upstream/the-smallest-role-is-charged-whatever-the-order.yaml":    {"switches.role_choice=first"},
+	"upstream/what-ran-with-management-off-never-counts.yaml":          {"groups.g.throttling.node_limit=3"},
+	"upstream/who-passed-a-monitor-group-does-not-count-later.yaml":    {"switches.monitor=rejects"},
 }
 
 func TestEveryFileCanBreak(t *testing.T) {

@@ -41,6 +41,16 @@ func (d *departures) take(id string) (departure, bool) {
 	return one, ok
 }
 
+// lookups are the nested searches of a step's search: of everything in an
+// index each.
+func lookups(s *scenario.Search) []coordinator.Lookup {
+	var made []coordinator.Lookup
+	for _, index := range s.Lookups {
+		made = append(made, coordinator.Lookup{Index: index, Query: []byte("{}")})
+	}
+	return made
+}
+
 // searchStep sends the search of a step.
 func (w *world) searchStep(s *scenario.Search, m *member) {
 	x := w.send(m)
@@ -49,7 +59,7 @@ func (w *world) searchStep(s *scenario.Search, m *member) {
 	client, leave := context.WithCancel(w.ctx)
 	r := coordinator.Request{
 		ID: s.ID, Index: s.Index, Size: s.Size, Timeout: time.Duration(s.Timeout), AllowPartial: s.AllowPartial,
-		ServiceTime: -1,
+		ServiceTime: -1, Lookups: lookups(s),
 	}
 	if r.ID == "" {
 		r.ID = w.ids.next("search", m.name)
