@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
@@ -15,7 +17,25 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == workerName {
 		os.Exit(run())
 	}
-	testscript.Main(unleaking{m}, map[string]func(){"wlmsim": func() { os.Exit(run()) }})
+	testscript.Main(unleaking{m}, map[string]func(){
+		"wlmsim":          func() { os.Exit(run()) },
+		"panickingwlmsim": func() { go panicUnderWay(); os.Exit(run()) },
+	})
+}
+
+// panicUnderWay is a goroutine of nobody that panics once the third turn of some
+// execution is under way, in the process that explores.
+func panicUnderWay() {
+	folder := os.Getenv(guardVariable)
+	if folder == "" {
+		return
+	}
+	for {
+		if box, err := os.ReadFile(filepath.Join(folder, boxFile)); err == nil && len(box) > 0 && box[0] >= 3 {
+			panic("planted")
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // unleaking are tests that leave no goroutine.

@@ -82,6 +82,10 @@ type Options struct {
 	Set  []string
 	// Context ends the exploration early when it is done; nil: none.
 	Context context.Context
+	// Box gives memory that outlives the process, of BoxSize bytes, in which
+	// the turns of the execution under way are noted; see [Flight.Result]. Nil:
+	// they are not.
+	Box func(Flight) []byte
 }
 
 func (o Options) withDefaults(whole bool) Options {
@@ -170,6 +174,7 @@ func explored(f *scenario.File, o Options) (*table, error) {
 		if err != nil {
 			return nil, err
 		}
+		x.table.watched(o)
 		return x.table, x.table.explore(o)
 	}
 	w, err := prepare(f)
@@ -177,6 +182,7 @@ func explored(f *scenario.File, o Options) (*table, error) {
 		return nil, err
 	}
 	t := tableOf(w, o.Turns)
+	t.watched(o)
 	var failed error
 	if err := bubble.Run(func() { failed = w.explore(o, t) }); err != nil {
 		return nil, errors.Join(failed, err)
