@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -28,7 +26,8 @@ type exploreFlags struct {
 	profiles    []string
 	set         []string
 	format      string
-	shrink      string
+	out         string
+	shrink      shrinkFlags
 }
 
 func newExplore(s streams) *cobra.Command {
@@ -52,6 +51,7 @@ orders are too many to try each, so they are drawn.`,
   wlmsim explore lag.yaml --schedule 'update applier first×3'   # one order, step by step
   wlmsim explore lag.yaml --preemptions 2
   wlmsim explore lag.yaml --strategy pct --schedules 10000 --format json
+  wlmsim explore lag.yaml --shrink --out small                  # the least that still breaks
   wlmsim explore scenarios/clusters --strategy pct              # whole clusters`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -61,9 +61,6 @@ orders are too many to try each, so they are drawn.`,
 			}
 			files, err := readExplorations(s, args, f.set)
 			if err != nil {
-				return err
-			}
-			if err := watch(&o, f.format); err != nil {
 				return err
 			}
 			return exploreFiles(c.Context(), s, &f, o, files)
@@ -78,7 +75,8 @@ orders are too many to try each, so they are drawn.`,
 	flags.StringSliceVar(&f.profiles, "profile", nil, "profiles to run under, in place of the file's: "+strings.Join(wlm.Profiles(), ", "))
 	flags.StringArrayVar(&f.set, "set", nil, "PATH=VALUE: change a value of the files, such as switches.acquire=rollback (repeatable)")
 	flags.StringVar(&f.format, "format", explore.Formats()[0], strings.Join(explore.Formats(), ", "))
-	flags.StringVar(&f.shrink, "shrink", "", "folder that gets the smallest failing form of each file that broke, with its schedule")
+	flags.StringVar(&f.out, "out", "", "folder for what --shrink leaves of files that broke")
+	f.shrink.add(c)
 	return c
 }
 
@@ -88,7 +86,7 @@ func (f *exploreFlags) options(bounded, replayed bool) (explore.Options, error) 
 	if bounded {
 		o.Preemptions = &f.preemptions
 	}
-	faults := []error{o.Check()}
+	faults := []error{o.Check(), f.shrink.check(f.out)}
 	if replayed {
 		var err error
 		if o.Schedule, err = explore.ParseSchedule(f.schedule); o.Schedule == nil {
@@ -138,7 +136,7 @@ func readExplorations(s streams, paths, set []string) ([]scenarioFile, error) {
 
 // asRuns explores files for `run`: each becomes one run, whose repeat command is
 // that of `explore`.
-func asRuns(ctx context.Context, f *runFlags, files []scenarioFile) ([]world.Result, error) {
+func asRuns(ctx context.Context, f *runFlags, small *shrinker, files []scenarioFile) ([]world.Result, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var runs []world.Result
 	for _, file := range files {
@@ -160,6 +158,9 @@ func asRuns(ctx context.Context, f *runFlags, files []scenarioFile) ([]world.Res
 				run.Checks = append(run.Checks, c.Result)
 			}
 			runs = append(runs, run)
+			if err := small.explored(ctx, &file, r); err != nil {
+				return runs, err
+			}
 		}
 	}
 	return runs, nil
@@ -173,6 +174,7 @@ func exploreFiles(ctx context.Context, s streams, f *exploreFlags, o explore.Opt
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var results []*explore.Result
 	var ended error
+	small := newShrinker(s, &f.shrink, f.out, f.format)
 	for _, file := range files {
 		profiles := f.profiles
 		if len(profiles) == 0 {
@@ -189,14 +191,13 @@ func exploreFiles(ctx context.Context, s streams, f *exploreFlags, o explore.Opt
 				continue
 			}
 			results = append(results, r)
-			if f.shrink != "" && r.Verdict == check.Broken {
-				ended = shrink(s, f.shrink, file, o)
-			}
+			ended = small.explored(ctx, &file, r)
 		}
 	}
 	if err := explore.Write(s.out, f.format, results, sourceOf); err != nil {
 		return err
 	}
+	small.end()
 	if ended != nil {
 		if errors.Is(ended, explore.ErrUsage) {
 			return usageError{ended}
@@ -207,23 +208,4 @@ func exploreFiles(ctx context.Context, s streams, f *exploreFlags, o explore.Opt
 		return verdictError{v, explore.Summary(results)}
 	}
 	return nil
-}
-
-// shrink writes the smallest failing form of a file into a folder.
-func shrink(s streams, folder string, file scenarioFile, o explore.Options) error {
-	small, err := explore.Shrink(file.parsed, o)
-	if errors.Is(err, explore.ErrNothingToShrink) {
-		fmt.Fprintf(s.err, "%s: not shrunk: what it requires cannot happen, and a smaller file would show no more\n", file.path)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%s: shrink: %w", file.path, err)
-	}
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return err
-	}
-	name := strings.TrimSuffix(filepath.Base(file.path), filepath.Ext(file.path))
-	path := filepath.Join(folder, name+"."+o.Profile+".yaml")
-	fmt.Fprintf(s.err, "%s: shrunk to %s: wlmsim explore %s --schedule %s\n", file.path, path, quoted(path), quoted(small.Failure.Schedule))
-	return os.WriteFile(path, small.Text(), 0o666)
 }

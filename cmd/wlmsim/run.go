@@ -35,6 +35,7 @@ type runFlags struct {
 	limit       time.Duration
 	twice       bool
 	stopAtFirst bool
+	shrink      shrinkFlags
 }
 
 func newRun(s streams) *cobra.Command {
@@ -57,6 +58,7 @@ profile; an expectation of a step shows only where it did not hold.`,
 		Example: `  wlmsim run scenarios                                  # every file
   wlmsim run lag.yaml --seed 7 --out runs               # one run, and what happened in it
   wlmsim run lag.yaml --seeds 1..10000 --stop-at-first  # a campaign
+  wlmsim run lag.yaml --shrink --out small              # the least that still breaks
   wlmsim run lag.yaml --seeds 1..10000 --shard 3/10 --format json > 3.json
   wlmsim run lag.yaml --profile submitted,reviewed,upstream  # side by side
   wlmsim run lag.yaml --set groups.analytics.throttling.node_limit=5`,
@@ -81,6 +83,7 @@ profile; an expectation of a step shows only where it did not hold.`,
 	flags.DurationVar(&f.limit, "limit", campaign.DefaultLimit, "wall time after which a run is taken for hung, made to print its goroutines, and undecided")
 	flags.BoolVar(&f.twice, "twice", false, "do each run twice and compare what happened: a note, in the exact lane a failure")
 	flags.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first run that broke; otherwise all are counted")
+	f.shrink.add(c)
 	c.MarkFlagsMutuallyExclusive("seed", "seeds")
 	return c
 }
@@ -108,14 +111,19 @@ func runScenarios(ctx context.Context, s streams, f *runFlags, seed *uint64, pat
 		StopAtFirst: f.stopAtFirst, Done: progress.done,
 	}, tasks)
 	progress.end()
+	small := newShrinker(s, &f.shrink, f.out, f.format)
+	if ended == nil {
+		ended = small.ran(ctx, files, results)
+	}
 	if ended == nil {
 		var explored []world.Result
-		explored, ended = asRuns(ctx, f, exploring)
+		explored, ended = asRuns(ctx, f, small, exploring)
 		results = append(results, explored...)
 	}
 	if err := report.Write(s.out, f.format, results, sourceOf); err != nil {
 		return err
 	}
+	small.end()
 	if ended != nil {
 		return fmt.Errorf("%d of %d runs were finished: %w", len(results), len(tasks)+len(exploring)*max(1, len(f.profiles)), ended)
 	}
@@ -137,7 +145,7 @@ func (f *runFlags) check(seed *uint64) (seedRange, error) {
 	if seed != nil {
 		seeds = seedRange{from: *seed, count: 1, every: 1}
 	}
-	faults = append(faults, err, report.CheckFormat(f.format))
+	faults = append(faults, err, report.CheckFormat(f.format), f.shrink.check(f.out))
 	for _, p := range f.profiles {
 		if _, err := wlm.Profile(p); err != nil {
 			faults = append(faults, fmt.Errorf("--profile: %w", err))

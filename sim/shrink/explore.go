@@ -149,5 +149,5 @@ func (e *explorer) settleDrawn(ctx context.Context, s *Shrunk) {
 
 // repeatExplored is the command that repeats an exploration's failure.
 func repeatExplored(path string, s explore.Schedule) string {
-	return fmt.Sprintf("wlmsim explore %s --schedule %s", quoted(path), quoted(s.String()))
+	return fmt.Sprintf("%s explore %s --schedule %s", program(), quoted(path), quoted(s.String()))
 }

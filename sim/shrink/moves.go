@@ -62,6 +62,7 @@ func moves(f *scenario.File) []move {
 	w := walker{}
 	w.nodes(f)
 	w.profile(f)
+	w.gaps(f)
 	w.value(reflect.ValueOf(f).Elem(), nil)
 	slices.SortStableFunc(w.all, func(a, b move) int {
 		if a.kind != b.kind {
@@ -128,6 +129,29 @@ func (w *walker) profile(f *scenario.File) {
 			}
 		}
 	})
+}
+
+// gaps adds the moves that shorten the time before a step: all that start then
+// or later start earlier by as much.
+func (w *walker) gaps(f *scenario.File) {
+	instants := []scenario.Duration{0}
+	for _, s := range f.Steps {
+		instants = append(instants, s.At)
+	}
+	slices.Sort(instants)
+	instants = slices.Compact(instants)
+	for i, at := range instants[1:] {
+		gap := int64(at - instants[i])
+		for _, n := range append([]int64{0}, lesser(gap, leastTime)...) {
+			w.add(number, 0, func(f *scenario.File) {
+				for k := range f.Steps {
+					if s := &f.Steps[k]; s.At >= at {
+						s.At -= scenario.Duration(gap - n)
+					}
+				}
+			})
+		}
+	}
 }
 
 // kept are the fields that stay as they are. Without explore.node it is another

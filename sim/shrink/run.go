@@ -121,5 +121,5 @@ func (s *seeker) settle(ctx context.Context, small *Shrunk) {
 
 // repeatRun is the command that repeats a run's failure.
 func repeatRun(path string, seed uint64) string {
-	return fmt.Sprintf("wlmsim run %s --seed %d", quoted(path), seed)
+	return fmt.Sprintf("%s run %s --seed %d", program(), quoted(path), seed)
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/wlmsim/wlmsim/sim/exact"
 	"github.com/wlmsim/wlmsim/sim/explore"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 )
@@ -94,6 +95,14 @@ func Read(path string) (*scenario.File, Failure, error) {
 		return nil, Failure{}, err
 	}
 	return Parse(path, text)
+}
+
+// program is the command of this lane.
+func program() string {
+	if exact.Enabled {
+		return "wlmsim-exact"
+	}
+	return "wlmsim"
 }
 
 // quoted writes a word as a POSIX shell takes it.
