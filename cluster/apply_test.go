@@ -153,9 +153,17 @@ func optional[T any](g *rapid.Generator[T]) *rapid.Generator[cluster.Optional[T]
 var (
 	nodeLimits = rapid.SampledFrom([]int64{1, 5, 0, -1, 1 << 40})
 	attributes = rapid.SampledFrom([]cluster.Attribute{cluster.ByGroup, cluster.ByUsername, cluster.ByRole, "tenant"})
+	forms      = rapid.SampledFrom([]cluster.DimensionKey{"", "", cluster.KeyBy})
 	modes      = rapid.SampledFrom([]cluster.ResiliencyMode{cluster.Soft, cluster.Enforced, cluster.Monitor, "", "hard"})
 	throttling = rapid.Ptr(rapid.Custom(func(t *rapid.T) cluster.Throttling {
-		return cluster.Throttling{Attribute: rapid.OneOf(attributes, rapid.Just(cluster.Attribute(""))).Draw(t, "attribute"), NodeLimit: rapid.Ptr(nodeLimits, true).Draw(t, "limit")}
+		made := cluster.Throttling{NodeLimit: rapid.Ptr(nodeLimits, true).Draw(t, "limit")}
+		dimension := rapid.OneOf(attributes, rapid.Just(cluster.Attribute(""))).Draw(t, "dimension")
+		if forms.Draw(t, "field") == cluster.KeyBy {
+			made.By = dimension
+		} else {
+			made.Attribute = dimension
+		}
+		return made
 	}), true)
 	patches = rapid.OneOf(rapid.Just(map[string]*string(nil)), rapid.MapOf(keys, rapid.Ptr(texts, true)))
 	stored  = rapid.OneOf(rapid.Just(map[string]string(nil)), rapid.MapOf(keys, texts))
@@ -169,11 +177,13 @@ func anyCommand() *rapid.Generator[cluster.Command] {
 		switch rapid.IntRange(0, 10).Draw(t, "kind") {
 		case 0:
 			return &cluster.CreateGroup{Group: cluster.Group{ID: names.Draw(t, "id"), Name: name, ResiliencyMode: modes.Draw(t, "mode"), ResourceLimits: limits.Draw(t, "limits"),
-				Settings: stored.Draw(t, "settings"), Throttling: throttling.Draw(t, "throttling"), UpdatedAt: at}}
+				Settings: stored.Draw(t, "settings"), Throttling: throttling.Draw(t, "throttling"), UpdatedAt: at}, Form: forms.Draw(t, "form")}
 		case 1:
 			return &cluster.UpdateGroup{Name: name, ResiliencyMode: modes.Draw(t, "mode"), ResourceLimits: limits.Draw(t, "limits"),
-				Settings:   cluster.SettingsPatch{Clear: rapid.Bool().Draw(t, "clear"), Set: patches.Draw(t, "set")},
-				Throttling: cluster.ThrottlingPatch{Clear: rapid.Bool().Draw(t, "clear"), Attribute: optional(attributes).Draw(t, "attribute"), NodeLimit: optional(nodeLimits).Draw(t, "limit")}, UpdatedAt: at}
+				Settings: cluster.SettingsPatch{Clear: rapid.Bool().Draw(t, "clear"), Set: patches.Draw(t, "set")},
+				Throttling: cluster.ThrottlingPatch{Clear: rapid.Bool().Draw(t, "clear"), Attribute: optional(attributes).Draw(t, "attribute"),
+					By: optional(rapid.SampledFrom([]cluster.Attribute{cluster.ByUsername, cluster.ByRole})).Draw(t, "by"), NodeLimit: optional(nodeLimits).Draw(t, "limit")},
+				UpdatedAt: at, Form: forms.Draw(t, "form")}
 		case 2:
 			return &cluster.DeleteGroup{Name: name}
 		case 3:
@@ -257,7 +267,7 @@ func TestWhatValidateTakesIsStoredWithoutAFault(t *testing.T) {
 			require.False(t, valid, "%v", err)
 			return
 		}
-		require.Equal(t, valid, len(s.Groups()[0].Faults(cluster.KeyAttribute)) == 0)
+		require.Equal(t, valid, len(s.Groups()[0].Faults(c.(*cluster.CreateGroup).Form)) == 0)
 	})
 }
 
@@ -334,6 +344,17 @@ func overwrite[T any](old, given T, is bool) T {
 	return old
 }
 
+// throttles is what a merged throttling must be, form by form.
+func throttles(t *cluster.Throttling, form cluster.DimensionKey) bool {
+	if t.NodeLimit == nil || *t.NodeLimit < 1 || *t.NodeLimit > cluster.MaxNodeLimit {
+		return false
+	}
+	if form == cluster.KeyBy {
+		return t.Attribute == "" && (t.By == "" || t.By == cluster.ByUsername || t.By == cluster.ByRole)
+	}
+	return t.By == "" && (t.Attribute == cluster.ByGroup || t.Attribute == cluster.ByUsername || t.Attribute == cluster.ByRole)
+}
+
 // apply changes the model and says whether the command is accepted.
 func (m *model) apply(c cluster.Command) bool {
 	switch c := c.(type) {
@@ -356,24 +377,27 @@ func (m *model) apply(c cluster.Command) bool {
 		maps.Copy(merged, c.ResourceLimits)
 		g.ResourceLimits, g.UpdatedAt = merged, c.UpdatedAt
 		g.Settings = patched(g.Settings, c.Settings.Set, c.Settings.Clear)
-		var by cluster.Attribute
-		var limit *int64
+		merge := cluster.Throttling{}
 		if g.Throttling != nil && !c.Throttling.Clear {
-			by, limit = g.Throttling.Attribute, g.Throttling.NodeLimit
+			merge = *g.Throttling
 		}
-		if a := c.Throttling.Attribute; a.Given && !c.Throttling.Clear {
-			by = ""
-			if a.Value != nil {
-				by = *a.Value
+		for _, field := range []struct {
+			of    *cluster.Attribute
+			given cluster.Optional[cluster.Attribute]
+		}{{&merge.Attribute, c.Throttling.Attribute}, {&merge.By, c.Throttling.By}} {
+			if field.given.Given && !c.Throttling.Clear {
+				*field.of = ""
+				if field.given.Value != nil {
+					*field.of = *field.given.Value
+				}
 			}
 		}
 		if l := c.Throttling.NodeLimit; l.Given && !c.Throttling.Clear {
-			limit = l.Value
+			merge.NodeLimit = l.Value
 		}
-		if g.Throttling = nil; by != "" || limit != nil {
-			g.Throttling = &cluster.Throttling{Attribute: by, NodeLimit: limit}
-			known := by == cluster.ByGroup || by == cluster.ByUsername || by == cluster.ByRole
-			if !known || limit == nil || *limit < 1 || *limit > cluster.MaxNodeLimit {
+		if g.Throttling = nil; merge != (cluster.Throttling{}) {
+			g.Throttling = &merge
+			if !throttles(&merge, c.Form) {
 				return false
 			}
 		}

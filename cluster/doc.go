@@ -14,6 +14,8 @@
 //     not write, with OpenSearch's message. Lenient on what is stored: Apply
 //     keeps a group that Validate would refuse, and [Group.Faults] says what
 //     is wrong with it, so that a node can warn and leave it unthrottled.
+//     Throttling is written in one of two forms, [DimensionKey]; a command says
+//     which it has, and what comes of it is judged by that form.
 //  3. What [EncodeCommand] and [EncodeState] write, [DecodeCommand] and
 //     [DecodeState] read back to an equal value; an unknown kind, field or
 //     format, or a cut-off text, is an error and never a guess. The Encode
