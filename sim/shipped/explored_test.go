@@ -1,6 +1,8 @@
 package shipped_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,4 +97,30 @@ func TestChangesThatComeTogetherAreOneVersion(t *testing.T) {
 		return n
 	}
 	require.Equal(t, []int{4, 6}, []int{turns(), turns("explore.together=[]")})
+}
+
+// The README shows the flaw of the registration lag as it is found: each line of
+// its two extracts is one of the answer.
+func TestTheReadmeShowsTheRegistrationLag(t *testing.T) {
+	const path = "explore/the-registration-lag.yaml"
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(string(readme), "## Every interleaving")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var answer strings.Builder
+	r := explored(t, path, "", "switches.missing_counters=default_group")
+	require.NoError(t, explore.Write(&answer, "text", []*explore.Result{r}, func(string, int) string { return "" }))
+	lines := strings.Split(answer.String(), "\n")
+	extracts := strings.Split(section, "```text\n")[1:]
+	require.Len(t, extracts, 2)
+	for _, extract := range extracts {
+		extract, _, _ = strings.Cut(extract, "```")
+		for line := range strings.Lines(extract) {
+			require.Contains(t, lines, strings.TrimRight(line, "\n"))
+		}
+	}
+	for _, o := range r.Outcomes {
+		require.Contains(t, extracts[0], o.Schedule)
+	}
+	require.Contains(t, section, "--schedule '"+r.Outcomes[3].Schedule+"'")
 }
