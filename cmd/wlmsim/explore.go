@@ -63,6 +63,9 @@ orders are too many to try each, so they are drawn.`,
 			if err != nil {
 				return err
 			}
+			if err := watch(&o, f.format); err != nil {
+				return err
+			}
 			return exploreFiles(c.Context(), s, &f, o, files)
 		},
 	}
