@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -75,7 +77,7 @@ func (p *published) operation(pattern, method string) *routers.Route {
 func served(t *testing.T) []rest.Route {
 	t.Helper()
 	h, err := rest.New(rest.Config{
-		Cluster: struct{ rest.Cluster }{}, Searcher: struct{ rest.Searcher }{}, QueryGroupAlias: true,
+		Cluster: struct{ rest.Cluster }{}, Searcher: struct{ rest.Searcher }{}, Contexts: struct{ rest.Contexts }{}, QueryGroupAlias: true,
 		Permits: func() []wlm.GroupPermits { return nil }, Outcomes: func() []coordinator.GroupOutcomes { return nil },
 	})
 	require.NoError(t, err)
@@ -83,10 +85,12 @@ func served(t *testing.T) []rest.Route {
 }
 
 // exchange is a request of the table, to the first node. Its path is its
-// route's pattern with the variables filled in.
+// route's pattern with the variables filled in. KEPT in it stands for what an
+// answer before it had where keep, an expression with one group, matched.
 type exchange struct {
 	pattern, method, target, body string
 	status                        int
+	keep                          string
 }
 
 func (x *exchange) String() string { return x.method + " " + x.target }
@@ -105,10 +109,19 @@ func (x *exchange) vars(documented string) map[string]string {
 	return vars
 }
 
-// unreadable are requests that the validator cannot read by the document,
-// each with the reason. Their answers are held to it all the same.
+// unreadable are routes whose requests the validator cannot hold to the
+// document, each with the reason. Their answers are held to it all the same.
 var unreadable = map[string]string{
-	"GET /_nodes/_local/http,os,thread_pool": "a metric is one of 13 schemas in the document, and any word fits each",
+	"/_nodes/{node}/{metric}": "a metric is one of 13 schemas in the document, and any word fits each",
+	"/_msearch":               "a line is one of two schemas in the document, and any object fits both",
+	"/{index}/_msearch":       "as above",
+}
+
+// odd are refusals whose bodies are OpenSearch's own and not what the document
+// says of errors, each with the reason.
+var odd = map[string]string{
+	"DELETE /_search/scroll": "a clear that frees nothing is 404 with its ordinary answer",
+	"POST /_search/scroll":   "the document wants primary in each of the failed shards, which OpenSearch writes only elsewhere",
 }
 
 // Every route that is served and that the document knows takes the document's
@@ -116,12 +129,19 @@ var unreadable = map[string]string{
 func TestRequestsAndAnswersFitThePublishedDocument(t *testing.T) {
 	doc := readPublished(t)
 	c := up(t, "--query-group-alias", "--nodes", "2")
+	c.searchSlowly(t)
 	asked := map[string]bool{}
-	for i := range exchanges {
-		x := &exchanges[i]
-		t.Run(fmt.Sprint(i, " ", x), func(t *testing.T) {
+	kept := ""
+	for i, x := range exchanges {
+		t.Run(fmt.Sprint(i, " ", &x), func(t *testing.T) {
 			asked[x.method+" "+x.pattern] = true
-			doc.check(t, c.urls[0], x)
+			x.target, x.body = strings.ReplaceAll(x.target, "KEPT", kept), strings.ReplaceAll(x.body, "KEPT", kept)
+			body := doc.check(t, c.urls[0], &x)
+			if x.keep != "" {
+				found := regexp.MustCompile(x.keep).FindSubmatch(body)
+				require.NotNil(t, found, "%s", body)
+				kept = string(found[1])
+			}
 		})
 	}
 	for _, route := range served(t) {
@@ -133,9 +153,36 @@ func TestRequestsAndAnswersFitThePublishedDocument(t *testing.T) {
 	}
 }
 
-// check sends a request that is valid by the document and holds the answer to
-// it.
-func (p *published) check(t *testing.T, url string, x *exchange) {
+// searchSlowly starts a search that is a task of the first node from now on,
+// until it is cancelled or the test ends.
+func (c liveCluster) searchSlowly(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.urls[0]+"/logs/_search", strings.NewReader(`{"ext":{"wlmsim":{"service_time":"10m"}}}`))
+	require.NoError(t, err)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			response.Body.Close()
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	for listed := false; !listed; {
+		response, err := http.Get(c.urls[0] + "/_tasks")
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		listed = bytes.Contains(body, []byte("indices:data/read/search"))
+	}
+}
+
+// check sends a request that is valid by the document, holds the answer to it
+// and returns its body.
+func (p *published) check(t *testing.T, url string, x *exchange) []byte {
 	route := p.operation(x.pattern, x.method)
 	require.NotNil(t, route, "the document does not know %s %s", x.method, x.pattern)
 	request, err := http.NewRequest(x.method, url+x.target, strings.NewReader(x.body))
@@ -153,7 +200,7 @@ func (p *published) check(t *testing.T, url string, x *exchange) {
 	}
 	ctx := context.Background()
 	err = openapi3filter.ValidateRequest(ctx, input)
-	if reason, known := unreadable[x.String()]; known {
+	if reason, known := unreadable[x.pattern]; known {
 		require.Error(t, err, "it can be read by now: %s", reason)
 	} else {
 		require.NoError(t, err)
@@ -166,13 +213,14 @@ func (p *published) check(t *testing.T, url string, x *exchange) {
 	require.Equal(t, x.status, response.StatusCode, "%s", body)
 	if response.StatusCode >= 400 {
 		p.checkError(t, x, body)
-		return
+		return body
 	}
 	output := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input, Status: response.StatusCode, Header: response.Header, Body: io.NopCloser(bytes.NewReader(body)),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	require.NoError(t, openapi3filter.ValidateResponse(ctx, output), "%s", body)
+	return body
 }
 
 // checkError holds the body of an error to the document's one form for them.
@@ -184,7 +232,12 @@ func (p *published) checkError(t *testing.T, x *exchange, body []byte) {
 	}
 	var value any
 	require.NoError(t, json.Unmarshal(body, &value))
-	require.NoError(t, p.ValidateSchemaJSON(p.Components.Schemas["_common___ErrorResponseBase"].Value, value), "%s", body)
+	err := p.ValidateSchemaJSON(p.Components.Schemas["_common___ErrorResponseBase"].Value, value)
+	if reason, known := odd[x.String()]; known {
+		require.Error(t, err, "it fits by now: %s", reason)
+		return
+	}
+	require.NoError(t, err, "%s", body)
 }
 
 // The document knows nothing of these routes, so that no exchange is held to
