@@ -2,10 +2,10 @@
 // scenario in every order of its steps, or in orders that a strategy draws, and
 // says which outcomes there are and how to reach each.
 //
-// What runs is the node itself: the applier, the throttle and the coordinator
-// of one node, not a model of them. A command passes through [cluster.Apply]
-// into the applier's queue, as the replica hands it over; raft, gossip and HTTP
-// are left out. Searches fan out to one data node that is not explored, holds
+// Where the block names a node, that node is explored alone, and it is the node
+// itself: its applier, throttle and coordinator, not a model of them. A command
+// passes through [cluster.Apply] into the applier's queue, as the replica hands
+// it over; raft, gossip and HTTP are left out. Searches fan out to one data node that is not explored, holds
 // every shard and answers at once: what is explored is order, not time, and the
 // clock stands still. The view of the rules is the one from before the first
 // turn.
@@ -40,6 +40,31 @@
 // file and the applier last, that can. A switch from a lane that could have
 // gone on is a preemption.
 //
+// # Whole clusters
+//
+// A block that names no node is about the whole cluster: raft, gossip and all,
+// of at most [MaxNodes] nodes. Each execution builds it anew, in a bubble of its
+// own, and begins when m1 leads and the cluster is in order. Its lanes are the
+// actors, the applier of each node, as m1.applier, and for each two nodes what is
+// under way between them, as m1>d2.raft and m1>d2.gossip: there, a turn is the
+// arrival of the message that was sent first. A message is what a node writes to
+// one stream in one turn: entries and votes and their answers, forwarded
+// commands, searches, news of what is applied. A stream keeps its order, and so
+// do streams of one kind between two nodes; all else is a choice.
+//
+// Datagrams, and the making and ending of connections, are not explored: they
+// happen by themselves, at once or when their time has come. The clock moves by
+// nanoseconds, so that no timer of a node fires, unless no lane can take a turn
+// and a client still waits. Then it moves until a lane parks, and what is sent
+// meanwhile, heartbeats above all, arrives by itself.
+//
+// There are too many orders to try each: schedules are drawn, [Random] or [PCT],
+// and no result is complete. In the exact lane (package exact) a schedule repeats
+// to the bit. Elsewhere the Go scheduler may now and then have two goroutines of
+// one node in another order, such that two entries of raft travel as one message
+// or as two: a schedule that takes another course is tried a few times more, and
+// if it still does, the verdict is undecided.
+//
 // Promises, which the tests name by number:
 //
 //  1. Every order: without a bound, strategy dfs executes each order of turns
@@ -51,10 +76,13 @@
 //  3. A schedule repeats: the same file and schedule give the same turns, the
 //     same events and the same outcome. Where they do not, something runs that
 //     the controller does not control, and the verdict is undecided.
-//  4. Every promise of package check that a single node can break is judged on
-//     every executed schedule.
+//  4. Every promise of package check that a single node can break, and of a
+//     whole cluster every one, is judged on every executed schedule.
 //  5. The result depends on the file and the options alone; each outcome's
 //     schedule is the one with the fewest switches, then turns, that was met.
+//     Of a whole cluster, this is so in the exact lane.
 //  6. Memory follows the length of a schedule and the number of outcomes, not
 //     the number of schedules.
+//  7. What [Options.Box] gives knows the schedule under way, also when a panic
+//     of a goroutine of the node ends the process.
 package explore
