@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 	"github.com/wlmsim/wlmsim/sim/world"
@@ -174,7 +175,7 @@ func (d *Driver) request(ctx context.Context, l *driven, plan *world.Plan, s wor
 // attempt sends a search to a node and returns the status; 0 if there was no
 // answer.
 func (d *Driver) attempt(ctx context.Context, spec *scenario.Load, s world.Planned, node string) int {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.config.URLs[node]+searchPath(spec, s.Index), strings.NewReader(searchText(s.ServiceTime)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.config.URLs[node]+searchPath(spec, s.Index), strings.NewReader(searchText(&s)))
 	if err != nil {
 		return 0
 	}
@@ -217,12 +218,23 @@ func searchPath(spec *scenario.Load, index string) string {
 	return path
 }
 
-// searchText is the body of a search of a service time; below 0, the index's.
-func searchText(service time.Duration) string {
-	if service < 0 {
+// searchText is the body of a search, with its service time if it brings one
+// along.
+func searchText(s *world.Planned) string {
+	text, t := "", s.Service
+	switch {
+	case s.ServiceTime >= 0:
+		text = strconv.Quote(s.ServiceTime.String())
+	case t.Distribution == cluster.Exponential:
+		text = fmt.Sprintf(`{"exponential":{"mean":"%v"}}`, t.Mean)
+	case t.Distribution == cluster.LogNormal:
+		text = fmt.Sprintf(`{"lognormal":{"p50":"%v","p99":"%v"}}`, t.P50, t.P99)
+	case t.Distribution == cluster.Pareto:
+		text = fmt.Sprintf(`{"pareto":{"min":"%v","alpha":%v}}`, t.Min, t.Alpha)
+	default:
 		return "{}"
 	}
-	return fmt.Sprintf(`{"ext":{"wlmsim":{"service_time":"%v"}}}`, service)
+	return `{"ext":{"wlmsim":{"service_time":` + text + `}}}`
 }
 
 // sleepUntil waits for an instant; false if the context ended first.

@@ -89,6 +89,20 @@ func TestALoadIsSentInTimeAgainAndAgain(t *testing.T) {
 	require.Equal(t, "ID", a.last.Get("workloadGroupId"))
 }
 
+func TestASearchBringsItsServiceTime(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "{}",
+		", service_time: {exponential: {mean: 50ms}}":        `{"ext":{"wlmsim":{"service_time":{"exponential":{"mean":"50ms"}}}}}`,
+		", service_time: {lognormal: {p50: 1ms, p99: 20ms}}": `{"ext":{"wlmsim":{"service_time":{"lognormal":{"p50":"1ms","p99":"20ms"}}}}}`,
+		", service_time: {pareto: {min: 5ms, alpha: 1.5}}":   `{"ext":{"wlmsim":{"service_time":{"pareto":{"min":"5ms","alpha":1.5}}}}}`,
+	} {
+		a := &answering{answer: func(*http.Request) (int, time.Duration) { return 200, 0 }}
+		drive(t, "index: logs, arrive: {constant: 1/s}, for: 1s"+text, time.Second, a)
+		require.NotEmpty(t, a.seen)
+		require.True(t, strings.HasSuffix(a.seen[0], " "+want), a.seen[0])
+	}
+}
+
 func TestARefusedSearchIsTriedAgainOnTheNextNode(t *testing.T) {
 	a := &answering{answer: func(r *http.Request) (int, time.Duration) {
 		if r.URL.Host == "m1" {

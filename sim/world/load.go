@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
 	"github.com/wlmsim/wlmsim/sim/history"
@@ -50,6 +51,7 @@ type request struct {
 	who     string // principal, as a key that names nobody
 	index   string
 	service time.Duration
+	drawn   cluster.ServiceTime // what shards draw from, if service is negative
 	draws   stream
 }
 
@@ -147,13 +149,11 @@ func (l *load) instant(d time.Duration) time.Time {
 
 // request makes the request of a number, which is sent at an instant.
 func (l *load) request(number uint64, sent time.Time) *request {
-	r := &request{number: number, sent: sent, ctx: l.ctx, who: l.who, index: l.spec.Index, service: -1, draws: l.seed.at(number)}
+	r := &request{number: number, sent: sent, ctx: l.ctx, who: l.who, index: l.spec.Index, draws: l.seed.at(number)}
 	d := r.draws.draws()
 	r.due = sent.Add(d.between(*l.w.file.Cluster.Network.Latency))
 	r.back = d.between(*l.w.file.Cluster.Network.Latency)
-	if l.spec.ServiceTime != nil {
-		r.service = drawService(l.spec.ServiceTime, &d)
-	}
+	r.service, r.drawn = serviceOf(l.spec.ServiceTime)
 	if l.spec.Arrive.Trace != "" {
 		l.traced(r)
 	}
@@ -173,7 +173,7 @@ func (l *load) traced(r *request) {
 	}
 	r.ctx, r.index, r.who = l.users[key], row.Index, l.w.owner(row.User, row.Roles)
 	if row.ServiceTime >= 0 {
-		r.service = row.ServiceTime
+		r.service, r.drawn = row.ServiceTime, cluster.ServiceTime{}
 	}
 }
 
@@ -276,7 +276,7 @@ func (l *load) attempt(r *request, m *member, attempt int) int {
 func (l *load) search(r *request, life *life, id string) int {
 	request := coordinator.Request{
 		ID: id, Index: r.index, Timeout: time.Duration(l.spec.Timeout), AllowPartial: l.spec.AllowPartial,
-		ServiceTime: r.service,
+		ServiceTime: r.service, Service: r.drawn,
 	}
 	if l.spec.Group != "" {
 		request.GroupHeader = l.w.ids.group(l.spec.Group)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 )
 
@@ -25,7 +26,10 @@ type Planned struct {
 	User        string        // with Roles: the principal; none if both are empty
 	Roles       []string
 	Index       string
-	ServiceTime time.Duration // of each shard; -1: the index's own
+	ServiceTime time.Duration // of each shard; -1: each draws its own
+	// Service is what a shard draws from; the zero value: its index's
+	// distribution.
+	Service cluster.ServiceTime
 }
 
 // NewPlan returns the plan of a load of a filled file that came from
@@ -75,26 +79,16 @@ func (p *Plan) OfClient(client, n uint64) Planned {
 
 func (p *Plan) search(number uint64) Planned {
 	spec := p.load.spec
+	s := Planned{Number: number, User: spec.User, Roles: p.load.w.file.Users[spec.User].Roles, Index: spec.Index}
+	s.ServiceTime, s.Service = serviceOf(spec.ServiceTime)
 	if spec.Arrive.Trace != "" {
 		row := p.load.w.file.Trace(spec.Name)[number]
-		s := Planned{Number: number, User: row.User, Roles: row.Roles, Index: row.Index, ServiceTime: row.ServiceTime}
-		if s.ServiceTime < 0 {
-			s.ServiceTime = p.service(number)
+		s.User, s.Roles, s.Index = row.User, row.Roles, row.Index
+		if row.ServiceTime >= 0 {
+			s.ServiceTime, s.Service = row.ServiceTime, cluster.ServiceTime{}
 		}
-		return s
 	}
-	return Planned{Number: number, User: spec.User, Roles: p.load.w.file.Users[spec.User].Roles, Index: spec.Index, ServiceTime: p.service(number)}
-}
-
-func (p *Plan) service(number uint64) time.Duration {
-	spec := p.load.spec
-	if spec.ServiceTime == nil {
-		return -1
-	}
-	d := p.load.seed.at(number).draws()
-	d.between(*p.load.w.file.Cluster.Network.Latency) // a run draws the ways there and back first
-	d.between(*p.load.w.file.Cluster.Network.Latency)
-	return drawService(spec.ServiceTime, &d)
+	return s
 }
 
 // Node returns the node of an attempt, from 1 on, at the search of a number.

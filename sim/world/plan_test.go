@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 	"github.com/wlmsim/wlmsim/sim/world"
 )
@@ -51,6 +52,19 @@ func TestAPlanFollowsFromTheSeed(t *testing.T) {
 	require.NotEmpty(t, first)
 	require.Equal(t, first, all(plan(t, load, 1)))
 	require.NotEqual(t, first, all(plan(t, load, 2)))
+}
+
+// A distribution that a load brings along is for each shard to draw from.
+func TestAPlanHandsOutItsServiceTime(t *testing.T) {
+	for text, want := range map[string]world.Planned{
+		"":                    {ServiceTime: -1},
+		", service_time: 5ms": {ServiceTime: 5 * time.Millisecond},
+		", service_time: {exponential: {mean: 50ms}}": {ServiceTime: -1, Service: cluster.ServiceTime{Distribution: cluster.Exponential, Mean: 50 * time.Millisecond}},
+	} {
+		s := all(plan(t, "arrive: {constant: 1/s}, for: 1s"+text, 1))[0]
+		require.Equal(t, want.ServiceTime, s.ServiceTime, text)
+		require.Equal(t, want.Service, s.Service, text)
+	}
 }
 
 func TestClientsOfAClosedPlanShareNoSearch(t *testing.T) {

@@ -59,17 +59,14 @@ func (w *world) searchStep(s *scenario.Search, m *member) {
 	client, leave := context.WithCancel(w.ctx)
 	r := coordinator.Request{
 		ID: s.ID, Index: s.Index, Size: s.Size, Timeout: time.Duration(s.Timeout), AllowPartial: s.AllowPartial,
-		ServiceTime: -1, Lookups: lookups(s),
+		Lookups: lookups(s),
 	}
+	r.ServiceTime, r.Service = serviceOf(s.ServiceTime)
 	if r.ID == "" {
 		r.ID = w.ids.next("search", m.name)
 	}
 	if s.Group != "" {
 		r.GroupHeader = w.ids.group(s.Group)
-	}
-	if s.ServiceTime != nil {
-		d := w.seed.named("step service", r.ID).draws()
-		r.ServiceTime = drawService(s.ServiceTime, &d)
 	}
 	if s.ID != "" {
 		w.left.set(s.ID, departure{node: m.name, leave: leave, stop: stop})
