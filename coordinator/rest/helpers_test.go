@@ -355,6 +355,7 @@ func (w *world) checkShape(method string, r *httptest.ResponseRecorder) {
 		require.Empty(w.t, r.Body.Bytes())
 		return
 	}
+	require.Empty(w.t, r.Header().Get("Retry-After"), "OpenSearch sends none")
 	if strings.HasPrefix(r.Header().Get("Content-Type"), "application/json") {
 		requireJSON(w.t, r.Body.Bytes())
 	}

@@ -49,9 +49,10 @@ func (p *heldPeers) Search(ctx context.Context, _ string, r *wire.SearchRequest)
 // group, one shard and data nodes that hold their answers.
 type liveWorld struct {
 	*world
-	throttle *wlm.Throttle
-	peers    *heldPeers
-	group    string
+	throttle    *wlm.Throttle
+	coordinator *coordinator.Coordinator
+	peers       *heldPeers
+	group       string
 }
 
 func newLiveWorld(t *testing.T, throttling string, hooks ...probe.Hook) *liveWorld {
@@ -67,6 +68,7 @@ func newLiveWorld(t *testing.T, throttling string, hooks ...probe.Hook) *liveWor
 		config.Probe = probe.New("m1", hooks...)
 	})
 	t.Cleanup(c.Close)
+	l.coordinator = c
 	l.cluster.apply(t, &cluster.CreateIndex{Name: "logs", Shards: 1})
 	r := l.createGroup("g", throttling)
 	require.Equal(t, http.StatusOK, r.Code, r.Body)
