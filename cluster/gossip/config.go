@@ -170,7 +170,7 @@ func (c Config) check() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("gossip: "+format, args...)) }
 
-	if err := checkName(c.Self.Name); err != nil {
+	if err := CheckName(c.Self.Name); err != nil {
 		faults = append(faults, err)
 	}
 	if _, err := parseAddress(c.Self.Address); err != nil {
@@ -235,7 +235,9 @@ func (b Bounds) named() []named[int] {
 // maxName keeps a life's name, which heads every packet and pack, small.
 const maxName = 128
 
-func checkName(name string) error {
+// CheckName returns why a node cannot have a name, or nil: it must not be empty,
+// of more than 128 bytes, or hold a space, a control character, '@', '#' or '/'.
+func CheckName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("gossip: a node needs a name")
@@ -273,7 +275,7 @@ func parseLife(s string) (name string, address netip.AddrPort, err error) {
 	if !ok {
 		return "", address, fmt.Errorf("%w: %q names no address", errMalformed, s)
 	}
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return "", address, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	if address, err = parseAddress(addr); err != nil {

@@ -69,7 +69,7 @@ func FuzzParseLife(f *testing.F) {
 			require.ErrorIs(t, err, errMalformed)
 			return
 		}
-		require.NoError(t, checkName(name))
+		require.NoError(t, CheckName(name))
 		require.True(t, address.IsValid())
 	})
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -34,6 +35,9 @@ func openBolt(dir string, log *slog.Logger) (*files, error) {
 	options.Timeout = boltLock
 	path := boltPaths(dir)[0]
 	db, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: &options})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("%s is in use by another process, which has to end first: %w", path, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

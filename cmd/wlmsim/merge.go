@@ -35,6 +35,9 @@ two verdicts it is refused.`,
 			if err != nil {
 				return usageError{err}
 			}
+			if len(results) == 0 {
+				fmt.Fprintln(s.err, "wlmsim: no file has a result: nothing was run")
+			}
 			if err := report.Write(s.out, format, results, sourceOf); err != nil {
 				return err
 			}

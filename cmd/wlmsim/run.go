@@ -101,6 +101,9 @@ func runScenarios(ctx context.Context, s streams, f *runFlags, seed *uint64, pat
 	if err != nil {
 		return usageError{err}
 	}
+	if len(tasks)+len(exploring) == 0 {
+		fmt.Fprintf(s.err, "wlmsim: nothing to run: --shard %s has none of the seeds\n", f.shard)
+	}
 	start, err := workerStarter()
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/wlmsim/wlmsim/cluster"
 )
@@ -19,7 +20,18 @@ type identity struct {
 	Roles  []cluster.Role `json:"roles"`
 	Raft   string         `json:"raft"`            // host:port that was bound
 	Gossip string         `json:"gossip"`          // host:port that was bound
+	PID    int            `json:"pid,omitempty"`   // process that used the folder last
 	Peers  []string       `json:"peers,omitempty"` // gossip addresses of the members last seen
+}
+
+// taken explains why a node of the folder cannot listen, if it is where the
+// folder's node listened last: then that node most likely still runs.
+func (i identity) taken(dir, address string, err error) error {
+	if !errors.Is(err, syscall.EADDRINUSE) || address != i.Raft && address != i.Gossip {
+		return err
+	}
+	return fmt.Errorf("data folder %s is in use, most likely by process %d, which used it last: "+
+		"something listens at %s, the address of its node %s; stop that, or choose another folder: %w", dir, i.PID, address, i.Name, err)
 }
 
 const identityFile = "node.json"

@@ -10,6 +10,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -58,6 +60,36 @@ func newClient(t *testing.T, c *tls.Config) *http.Client {
 	transport := &http.Transport{TLSClientConfig: c}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
+}
+
+// A folder that a running node has is not taken, and the error says which it is,
+// who has it, and what to do.
+func TestAFolderInUseSaysByWhom(t *testing.T) {
+	o := live.NodeOptions{Name: "m1", DataDir: t.TempDir()}
+	n, err := live.StartNode(o)
+	require.NoError(t, err)
+	defer n.Close()
+	_, err = live.StartNode(o)
+	require.ErrorContains(t, err, fmt.Sprintf("data folder %s is in use, most likely by process %d, which used it last: something listens at %s, the address of its node m1; stop that, or choose another folder",
+		o.DataDir, os.Getpid(), n.Addresses.Raft))
+	var wrong live.OptionsError
+	require.False(t, errors.As(err, &wrong), "it could not run")
+
+	o.Raft, o.Gossip = "127.0.0.2:0", "127.0.0.2:0" // elsewhere the files are still taken
+	_, err = live.StartNode(o)
+	require.ErrorContains(t, err, filepath.Join(o.DataDir, "raft", "raft.db")+" is in use by another process")
+}
+
+// A name that no node can have is a mistake of the caller, told before anything
+// is made.
+func TestABadNameIsAMistakeOfTheCaller(t *testing.T) {
+	for _, name := range []string{"", "x y", "a/b", strings.Repeat("n", 129)} {
+		o := live.NodeOptions{Name: name, DataDir: filepath.Join(t.TempDir(), "data")}
+		_, err := live.StartNode(o)
+		var wrong live.OptionsError
+		require.ErrorAs(t, err, &wrong, "%q", name)
+		require.NoDirExists(t, o.DataDir)
+	}
 }
 
 // Promise 2, and what --data-dir is for: a cluster that starts again on its

@@ -56,9 +56,7 @@ func (o NodeOptions) withDefaults() NodeOptions {
 
 func (o NodeOptions) check() error {
 	faults := []error{o.Security.check(append([]string{o.HTTP, o.Raft, o.Gossip}, o.Join...)...)}
-	if o.Name == "" {
-		faults = append(faults, errors.New("a node needs a name"))
-	}
+	faults = append(faults, gossip.CheckName(o.Name))
 	if o.DataDir == "" {
 		faults = append(faults, errors.New("a node needs a data folder"))
 	}
@@ -131,7 +129,7 @@ func StartNode(o NodeOptions) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	self := identity{Name: o.Name, ID: remembered.ID, Roles: o.Roles, Raft: s.addresses.Raft, Gossip: s.addresses.Gossip, Peers: remembered.Peers}
+	self := identity{Name: o.Name, ID: remembered.ID, PID: os.Getpid(), Roles: o.Roles, Raft: s.addresses.Raft, Gossip: s.addresses.Gossip, Peers: remembered.Peers}
 	seed := randomSeed()
 	if self.ID == "" {
 		self.ID = node.NewID(seed)
@@ -221,11 +219,13 @@ func listen(o NodeOptions, remembered identity) (*sockets, error) {
 	if s.http, err = net.Listen("tcp", o.HTTP); err != nil {
 		return nil, fmt.Errorf("HTTP: %w", err)
 	}
-	if s.raft, err = net.Listen("tcp", portOf(o.Raft, remembered.Raft)); err != nil {
-		return nil, errors.Join(fmt.Errorf("raft: %w", err), s.close())
+	address := portOf(o.Raft, remembered.Raft)
+	if s.raft, err = net.Listen("tcp", address); err != nil {
+		return nil, errors.Join(remembered.taken(o.DataDir, address, fmt.Errorf("raft: %w", err)), s.close())
 	}
-	if err := s.listenGossip(portOf(o.Gossip, remembered.Gossip)); err != nil {
-		return nil, errors.Join(fmt.Errorf("gossip: %w", err), s.close())
+	address = portOf(o.Gossip, remembered.Gossip)
+	if err := s.listenGossip(address); err != nil {
+		return nil, errors.Join(remembered.taken(o.DataDir, address, fmt.Errorf("gossip: %w", err)), s.close())
 	}
 	s.addresses = Addresses{HTTP: s.http.Addr().String(), Raft: s.raft.Addr().String(), Gossip: s.gossip.Addr().String()}
 	return s, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/wlmsim/wlmsim/cluster/probe"
 	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
+	"github.com/wlmsim/wlmsim/sim/netsim"
 	"github.com/wlmsim/wlmsim/sim/node"
 	"github.com/wlmsim/wlmsim/wlm"
 )
@@ -231,6 +232,24 @@ func TestANodeThatLeavesIsForgotten(t *testing.T) {
 		require.Nil(l.t, l.nodes[leader].State().Node(leaver))
 		l.group(leader, "after", cluster.ByGroup, 1)
 	})
+}
+
+// A leader that leaves ends with the others electing one of them, whatever the
+// order in which messages come.
+func TestTheOthersElectWhenTheLeaderLeaves(t *testing.T) {
+	for seed := range uint64(counts(4, 200)) {
+		network := netsim.Config{Seed: seed, Link: netsim.Faults{Latency: netsim.Range{Min: time.Millisecond, Max: time.Duration(5+10*(seed%4)) * time.Millisecond}}}
+		inLabOn(t, network, "m1 m2 m3", nil, func(l *lab) {
+			gone := l.leader()
+			require.NoError(l.t, l.nodes[gone].Leave(l.t.Context()), "seed %d", seed)
+			began := time.Now()
+			l.stop(gone)
+			next := l.leader()
+			require.NotEqual(l.t, gone, next)
+			require.Less(l.t, time.Since(began), 15*time.Second, "seed %d", seed)
+			l.group(next, "after", cluster.ByGroup, 1)
+		})
+	}
 }
 
 // A rule is known to a node one refresh after it was made, counted from when
