@@ -192,6 +192,9 @@ var groupSettings = map[string]check{
 }
 
 func checkGroupSettings(settings map[string]string) error {
+	if len(settings) == 0 {
+		return nil
+	}
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		if err := checkGroupSetting(key, settings[key]); err != nil {
 			return err

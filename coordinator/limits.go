@@ -38,8 +38,10 @@ func limitsOf(r *Request, g *cluster.Group, state *cluster.State) limits {
 	}
 	override := own[groupOverride] == "true"
 	length := func(asked time.Duration, key string, otherwise time.Duration) time.Duration {
-		if d, err := cluster.ParseTime(own[key]); err == nil && (asked == 0 || override) {
-			return max(0, d)
+		if text, given := own[key]; given && (asked == 0 || override) {
+			if d, err := cluster.ParseTime(text); err == nil {
+				return max(0, d)
+			}
 		}
 		if asked != 0 {
 			return max(0, asked)
@@ -47,8 +49,10 @@ func limitsOf(r *Request, g *cluster.Group, state *cluster.State) limits {
 		return max(0, otherwise)
 	}
 	number := func(asked int, key string, otherwise int) int {
-		if n, err := strconv.Atoi(own[key]); err == nil && n > 0 && (asked == 0 || override) {
-			return n
+		if text, given := own[key]; given && (asked == 0 || override) {
+			if n, err := strconv.Atoi(text); err == nil && n > 0 {
+				return n
+			}
 		}
 		if asked != 0 {
 			return asked

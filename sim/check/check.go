@@ -68,7 +68,6 @@ func All(names ...scenario.Promise) []Check {
 
 // Set is checks that watch over one run together. Make it with [NewSet].
 type Set struct {
-	names  []scenario.Promise
 	checks []Check
 	wants  map[string][]int // by kind of event: which checks
 	event  history.Event    // the one that is handed out, so that none is allocated
@@ -76,7 +75,7 @@ type Set struct {
 
 // NewSet returns a set of checks; see [All] for the names.
 func NewSet(names ...scenario.Promise) *Set {
-	s := &Set{names: names, checks: All(names...), wants: map[string][]int{}}
+	s := &Set{checks: All(names...), wants: map[string][]int{}}
 	for i, c := range s.checks {
 		for _, kind := range c.Kinds() {
 			s.wants[kind] = append(s.wants[kind], i)
@@ -86,7 +85,11 @@ func NewSet(names ...scenario.Promise) *Set {
 }
 
 // Reset makes the set as good as new, for another run.
-func (s *Set) Reset() { s.checks = All(s.names...) }
+func (s *Set) Reset() {
+	for _, c := range s.checks {
+		c.(resetter).reset()
+	}
+}
 
 // Observe hands the next event to the checks that want it.
 func (s *Set) Observe(e history.Event) {
