@@ -8,7 +8,6 @@ import (
 	"github.com/wlmsim/wlmsim/cluster/probe"
 	"github.com/wlmsim/wlmsim/sim/check"
 	"github.com/wlmsim/wlmsim/sim/history"
-	"github.com/wlmsim/wlmsim/sim/scenario"
 )
 
 // What one run showed is not held against the next one.
