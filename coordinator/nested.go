@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"strconv"
+	"strings"
 )
 
 // rewrite runs the searches that the query needs the results of, all at once,
@@ -34,10 +35,21 @@ func (s *search) rewrite(ctx context.Context) error {
 // starts, from 0 on.
 func NestedName(search string, i int) string { return search + "/" + strconv.Itoa(i+1) }
 
+// OuterName returns the name of the search that started the one of a name, if
+// that is what [NestedName] returns.
+func OuterName(name string) (outer string, nested bool) {
+	at := strings.LastIndexByte(name, '/')
+	if at < 0 {
+		return "", false
+	}
+	n, err := strconv.Atoi(name[at+1:])
+	return name[:at], err == nil && n > 0 && NestedName(name[:at], n-1) == name
+}
+
 func (s *search) lookup(i int) Request {
 	l := &s.request.Lookups[i]
 	return Request{
 		ID: NestedName(s.name, i), OpaqueID: s.request.OpaqueID, Index: l.Index, GroupHeader: s.header,
-		Query: l.Query, Routing: l.Routing, Lookups: l.Lookups, ServiceTime: -1,
+		Query: l.Query, Routing: l.Routing, Lookups: l.Lookups, ServiceTime: l.ServiceTime,
 	}
 }

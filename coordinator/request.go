@@ -55,10 +55,11 @@ type Request struct {
 // Lookup is a terms lookup that finds its terms by a query: a search that must
 // have ended before the one that needs it can go on.
 type Lookup struct {
-	Index   string
-	Query   []byte
-	Routing string
-	Lookups []Lookup // of its own query
+	Index       string
+	Query       []byte
+	Routing     string
+	ServiceTime time.Duration // of each shard; negative: drawn from the index's distribution
+	Lookups     []Lookup      // of its own query
 }
 
 // Response is the answer to a search that completed. It belongs to the caller.

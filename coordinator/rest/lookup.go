@@ -140,6 +140,7 @@ func (l *lookupFinder) lookup(body map[string]any) (one coordinator.Lookup, sear
 	if l.left--; l.left < 0 {
 		return one, false, cluster.Errorf(cluster.IllegalArgument, "a query may look terms up by at most %d other queries", MaxLookups)
 	}
+	one.ServiceTime = -1
 	one.Index, _ = body["index"].(string)
 	one.Routing, _ = body["routing"].(string)
 	if one.Query, err = json.Marshal(query, json.Deterministic(true)); err != nil {

@@ -104,8 +104,8 @@ func TestSearchesArriveAsTheyWereAsked(t *testing.T) {
 		{"lookups", http.MethodPost, "/_search", `{"query":{"bool":{"must":{"terms":{"a":{"index":"users","path":"p","query":{"match":{"b":1}},"routing":"r"},"boost":1.0}},"filter":[{"terms":{"c":["x"]}},{"nested":{"path":"d","query":{"terms":{"e":{"index":"u2","path":"p","query":{"terms":{"f":{"index":"u3","path":"p","query":{"match_all":{}}}}}}}}}}]}}}`, coordinator.Request{
 			Query: []byte(`{"bool":{"filter":[{"terms":{"c":["x"]}},{"nested":{"path":"d","query":{"terms":{"e":{"index":"u2","path":"p","query":{"terms":{"f":{"index":"u3","path":"p","query":{"match_all":{}}}}}}}}}}],"must":{"terms":{"a":{"index":"users","path":"p","query":{"match":{"b":1}},"routing":"r"},"boost":1}}}}`),
 			Size:  10, ServiceTime: -1, Lookups: []coordinator.Lookup{
-				{Index: "u2", Query: []byte(`{"terms":{"f":{"index":"u3","path":"p","query":{"match_all":{}}}}}`), Lookups: []coordinator.Lookup{{Index: "u3", Query: all}}},
-				{Index: "users", Query: []byte(`{"match":{"b":1}}`), Routing: "r"},
+				{Index: "u2", ServiceTime: -1, Query: []byte(`{"terms":{"f":{"index":"u3","path":"p","query":{"match_all":{}}}}}`), Lookups: []coordinator.Lookup{{Index: "u3", Query: all, ServiceTime: -1}}},
+				{Index: "users", ServiceTime: -1, Query: []byte(`{"match":{"b":1}}`), Routing: "r"},
 			}}},
 		{"what only looks like a lookup", http.MethodPost, "/_search", `{"query":{"match":{"terms":{"query":"x"}}}}`, coordinator.Request{Query: []byte(`{"match":{"terms":{"query":"x"}}}`), Size: 10, ServiceTime: -1}},
 		{"a lookup by id", http.MethodPost, "/_search", `{"query":{"terms":{"a":{"index":"users","id":"2","path":"p"}}}}`, coordinator.Request{Query: []byte(`{"terms":{"a":{"id":"2","index":"users","path":"p"}}}`), Size: 10, ServiceTime: -1}},

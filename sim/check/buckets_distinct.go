@@ -3,6 +3,7 @@ package check
 import (
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/sim/history"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 )
@@ -68,7 +69,7 @@ func (c *bucketsDistinct) look(e *history.Event, r request) {
 	attribute := cluster.Attribute(e.Detail)
 	who := ""
 	if attribute != cluster.ByGroup {
-		o, known := c.owners[r]
+		o, known := c.ownerOf(r)
 		if !known {
 			c.lack("nobody knows whose search %s on node %s was", e.Search, e.Node)
 			return
@@ -88,6 +89,21 @@ func (c *bucketsDistinct) look(e *history.Event, r request) {
 		}
 	}
 	c.pair(e, space{lifeOf(e), e.Group, attribute}, who)
+}
+
+// ownerOf returns who sent a search, or the one that started it: both have one
+// principal.
+func (c *bucketsDistinct) ownerOf(r request) (o owner, known bool) {
+	for {
+		if o, known = c.owners[r]; known {
+			return o, true
+		}
+		outer, nested := coordinator.OuterName(r.search)
+		if !nested {
+			return owner{}, false
+		}
+		r.search = outer
+	}
 }
 
 // pair holds a principal and a bucket to be each other's only one.

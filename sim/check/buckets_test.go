@@ -21,6 +21,13 @@ func look(search, user string, roles []string, attribute string, b uint64, more 
 	return []history.Event{ask, begin, end}
 }
 
+// nested is a search of bob that starts another one, which looks at a bucket.
+func nested(outer, inner string, b uint64) []history.Event {
+	ask := sent(outer)
+	ask.Detail = history.PrincipalKey("bob", nil)
+	return []history.Event{ask, at(probe.AcquireBegin, inner, bucket(b), detail("username")), answered(outer, 200)}
+}
+
 func TestBucketsDistinct(t *testing.T) {
 	const share = "two principals share a bucket: "
 	const two = "one principal has two buckets: "
@@ -41,6 +48,9 @@ func TestBucketsDistinct(t *testing.T) {
 		{name: "lives are apart", events: events(look("s", "bob", nil, "username", 1), look("t", "bob", nil, "username", 2, inLife(2))), want: check.Held},
 		{name: "a bucket of nobody", events: events(look("s", "", ab, "username", 1)), want: check.Broken, says: "a search without a principal has a bucket of one: "},
 		{name: "whose it was is not known", events: events(noted, at(probe.AcquireBegin, "s", bucket(1), detail("username"))), want: check.Undecided, says: "nobody knows whose search s on node m1 was"},
+		{name: "a nested search has the outer one's principal", events: events(nested("s", "s/1", 1), look("t", "bob", nil, "username", 1)), want: check.Held},
+		{name: "a nested search of a nested one", events: events(nested("s", "s/1/2", 2), look("t", "bob", nil, "username", 1)), want: check.Broken, says: two},
+		{name: "a name that only looks nested", events: events(nested("s", "s/01", 1)), want: check.Undecided, says: "nobody knows whose search s/01 on node m1 was"},
 		{name: "whose it was does not matter", events: events(at(probe.AcquireBegin, "s", bucket(1), detail("group"))), want: check.Held},
 		{name: "an attribute that is not known", events: events(look("s", "bob", nil, "tenant", 1)), want: check.Undecided, says: `attribute "tenant" of search s on node m1 is unknown`},
 	})

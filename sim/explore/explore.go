@@ -312,6 +312,9 @@ func (w *world) cast() error {
 			}
 			if x.Search != nil {
 				w.lanes[r.search.ID] = i
+				for k := range r.search.Lookups { // of which there is one, on the actor's goroutine
+					w.lanes[coordinator.NestedName(r.search.ID, k)] = i
+				}
 			}
 			a.actions = append(a.actions, r)
 		}
@@ -361,6 +364,9 @@ func (w *world) request(a *scenario.Action, name string) request {
 	r.search = coordinator.Request{ID: s.ID, Index: s.Index, Size: s.Size, Timeout: time.Duration(s.Timeout), AllowPartial: s.AllowPartial}
 	if s.ID == "" {
 		r.search.ID = name
+	}
+	for _, index := range s.Lookups {
+		r.search.Lookups = append(r.search.Lookups, coordinator.Lookup{Index: index, Query: []byte("{}")})
 	}
 	if s.Hold {
 		w.based.holds = append(w.based.holds, held{search: r.search.ID})

@@ -236,8 +236,8 @@ func (c *checker) search(at string, s *Search, p *program) {
 		c.searched(fmt.Sprintf("%s.lookups[%d]", at, i), index)
 	}
 	c.service(at+".service_time", s.ServiceTime)
-	if len(s.Lookups) > 0 && p.explore != nil {
-		c.at(at+".lookups", "lookups belong to steps: an exploration follows no nested search")
+	if p.explore != nil && len(s.Lookups) > 0 && (len(s.Lookups) > 1 || p.explore.Node == "") {
+		c.at(at+".lookups", "an exploration follows one nested search, and that of one node alone")
 	}
 	if s.Hold && p.explore == nil {
 		c.at(at+".hold", "hold belongs to explore: in steps give a service_time, or hold a step")

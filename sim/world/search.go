@@ -46,7 +46,7 @@ func (d *departures) take(id string) (departure, bool) {
 func lookups(s *scenario.Search) []coordinator.Lookup {
 	var made []coordinator.Lookup
 	for _, index := range s.Lookups {
-		made = append(made, coordinator.Lookup{Index: index, Query: []byte("{}")})
+		made = append(made, coordinator.Lookup{Index: index, Query: []byte("{}"), ServiceTime: -1})
 	}
 	return made
 }
