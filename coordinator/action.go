@@ -19,7 +19,8 @@ const (
 )
 
 // begin lists the search as a task, whose parent is the task that ctx belongs
-// to.
+// to. Until it is admitted a search waits for nothing that could be cancelled,
+// and one that is refused costs no entry.
 func (s *search) begin(ctx context.Context) context.Context {
 	spec := task.Spec{Action: ActionSearch, Parent: task.From(ctx), OpaqueID: s.request.OpaqueID, Describe: s.describe}
 	if s.request.ScrollID != "" {

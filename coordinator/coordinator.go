@@ -161,8 +161,7 @@ func (c *Coordinator) lead(ctx context.Context, r Request, parent *search) (resp
 		return nil, errClosing(c.config.Node)
 	}
 	defer c.leave()
-	ctx = s.begin(ctx)
-	defer s.task.End()
+	defer func() { s.task.End() }()
 	defer s.settle(&response, &err)
 	defer s.giveBack(&response, &err)
 	defer s.conclude(ctx, &response, &err)

@@ -86,6 +86,7 @@ func (s *search) run(ctx context.Context) (*Response, error) {
 		return nil, err
 	}
 	s.admitted = true
+	ctx = s.begin(ctx)
 	c.tellStarted(ctx, s)
 	response, err := s.execute(ctx)
 	s.at(probe.Merged, s.releaseTouches())

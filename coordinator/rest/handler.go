@@ -53,7 +53,7 @@ func NewServer(h *Handler) *http.Server {
 }
 
 // Handler is the HTTP API of one node. It is safe for concurrent use and
-// starts no goroutine.
+// starts no goroutine but those of a multi-search, which it waits for.
 type Handler struct {
 	config  Config
 	guard   guard
