@@ -30,6 +30,13 @@
 //     or of the scenario, in this order.
 //  4. A panic in the function fails the test; FailNow in it ends it. Neither
 //     leaves a cluster behind.
+//  5. Explore fails the test with the schedule that shows what broke, and the
+//     command that repeats it.
+//  6. The smallest form of a failure is kept in a fail file, which is executed
+//     first from then on: the same schedule to the same end. A schedule that
+//     does not fit any more is stale, which is no pass.
+//  7. What Groups, Users, Steps, Scenarios and Explorations draw is sound: it
+//     parses, and it breaks no promise.
 //
 // Goroutines that the function starts must end with it. They must share no
 // channel, timer or context with what is outside of the bubble: take

@@ -109,3 +109,36 @@ func ExampleCluster_Hold() {
 	})
 	// Output: 429 rejected_execution_exception
 }
+
+// Every order of an update and two searches is tried: before the new group's
+// counters exist its limit is in force, and nobody else is charged.
+func ExampleExplore() {
+	result := simtest.Explore(simtest.Example("ExampleExplore"), simtest.Exploration{Scenario: `
+explore:
+  node: m1
+  actors:
+    update: [{put_group: {name: late, resiliency_mode: enforced, resource_limits: {memory: 0.1}, throttling: {attribute: group, node_limit: 1}}}]
+    first:  [{search: {id: first, user: bob, group: late, hold: true}}]
+    second: [{search: {id: second, user: bob, group: late}}]
+  observe:
+    second: second.status
+    counted: stats("late").total_throttled
+    default: stats("DEFAULT_WORKLOAD_GROUP").total_throttled
+  forbid:  [default > 0]
+  require: [second == 429]
+`})
+	fmt.Println("every order:", result.Complete)
+	for _, outcome := range result.Outcomes {
+		var seen []string
+		for _, v := range outcome.Observed {
+			seen = append(seen, fmt.Sprint(v.Name, " ", v.Value))
+		}
+		fmt.Println(strings.Join(seen, ", "))
+	}
+	// Unordered output:
+	// every order: true
+	// second 200, counted 0, default 0
+	// second 200, counted 1, default 0
+	// second 429, counted 0, default 0
+	// second 429, counted 1, default 0
+}

@@ -24,7 +24,9 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/wlmsim/wlmsim/sim/scenario"
 	"github.com/wlmsim/wlmsim/sim/simtest"
+	"pgregory.net/rapid"
 )
 
 func TestClient(t *testing.T) {
@@ -39,7 +41,23 @@ func TestClient(t *testing.T) {
 		}
 	})
 }
-`
+
+func TestHolds(t *testing.T) {
+	simtest.Explore(t, simtest.Exploration{Scenario: lag})
+}
+
+func TestPlanted(t *testing.T) {
+	simtest.Explore(t, simtest.Exploration{Scenario: lag, Set: []string{"switches.missing_counters=default_group"}})
+}
+
+func TestDrawn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := string(scenario.Print(simtest.Explorations().Draw(t, "file")))
+		simtest.Explore(t, simtest.Exploration{Scenario: text, Schedules: 5})
+	})
+}
+
+const lag = ` + "`" + lag + "`\n"
 
 // A module of somebody else that only imports this package builds, and its
 // test passes. The modules that this one needs are enough for it: nothing is
@@ -55,10 +73,25 @@ func TestAModuleThatOnlyImportsSimtest(t *testing.T) {
 	for name, text := range map[string]string{"go.mod": otherModule(root, string(own)), "go.sum": string(sums), "client_test.go": otherTest} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	command := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "./...")
-	command.Dir = dir
-	command.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "GOTOOLCHAIN=local")
-	out, err := command.CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.Contains(t, string(out), "ok  \texample.org/client")
+	tested := func(pattern string) (string, error) {
+		command := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-run", pattern, "./...", "-rapid.checks=10")
+		command.Dir = dir
+		command.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "GOTOOLCHAIN=local")
+		out, err := command.CombinedOutput()
+		return string(out), err
+	}
+	out, err := tested("TestClient|TestHolds|TestDrawn")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "ok  \texample.org/client")
+
+	// A planted flaw fails, with a command that repeats it from there, and the
+	// fail file is in the module's own testdata.
+	out, err = tested("TestPlanted")
+	require.Error(t, err, out)
+	require.Contains(t, out, "rejection_attribution broken: a rejection was counted on another group than its own")
+	require.Contains(t, out, "go test -count=1 -run '^TestPlanted$' example.org/client")
+	require.FileExists(t, filepath.Join(dir, "testdata", "wlmsim", "TestPlanted.yaml"))
+	out, err = tested("TestPlanted")
+	require.Error(t, err, out)
+	require.Contains(t, out, "by the fail file testdata/wlmsim/TestPlanted.yaml")
 }

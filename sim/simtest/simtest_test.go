@@ -39,6 +39,7 @@ const small = "cluster: {managers: 1, data: 1}\n"
 type recorder struct {
 	name    string
 	text    strings.Builder
+	log     strings.Builder
 	ended   bool
 	skipped bool
 }

@@ -1,0 +1,264 @@
+package simtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/explore"
+	"github.com/wlmsim/wlmsim/sim/scenario"
+	"github.com/wlmsim/wlmsim/sim/shrink"
+)
+
+// ScheduleVariable is the environment variable that makes every Explore execute
+// one schedule alone.
+const ScheduleVariable = "WLMSIM_SCHEDULE"
+
+// Defaults of an [Exploration].
+const (
+	DefaultFailures = "testdata/wlmsim"
+	DefaultShrink   = 20 * time.Second
+)
+
+// Exploration says what [Explore] explores, and how.
+type Exploration struct {
+	// Scenario is the text of a scenario file with an explore: block; version
+	// and name may be left out.
+	Scenario string
+	// File is the path of a scenario file, in place of Scenario.
+	File string
+	// Set makes assignments to the scenario, such as "switches.acquire=rollback".
+	Set []string
+	// Profile to explore under. "": the scenario's.
+	Profile string
+
+	// Strategy, Schedules and Preemptions are those of [explore.Options]: by
+	// default every order of one node is tried.
+	Strategy    string
+	Schedules   int
+	Preemptions *int
+
+	// Failures is the folder of fail files. "": DefaultFailures, which is
+	// beside the test.
+	Failures string
+	// Shrink bounds the wall time of making a failure smaller. 0:
+	// DefaultShrink.
+	Shrink time.Duration
+}
+
+// Explore tries the orders of the scenario's actors and fails the test if a
+// promise breaks in one, if a forbidden outcome can happen, if a required one
+// cannot, or if nothing can be said. It tells the schedule and the command that
+// repeats it, and writes the smallest form of the failure to a fail file, which
+// is executed first from then on: while it fails, the test fails by it alone;
+// once it does not, it is removed, which the test's log says. A fail file whose
+// schedule does not fit any more is said to be stale and explored anew.
+//
+// It returns what can happen, or what the fail file did; nil if the test was
+// ended.
+func Explore(t TB, o Exploration) *explore.Result {
+	t.Helper()
+	x := exploring{TB: t, options: o}
+	f, schedule, err := x.prepare()
+	if err != nil {
+		endTest(t, err)
+		return nil
+	}
+	if schedule == nil {
+		if r, failed, err := x.again(); err != nil {
+			endTest(t, err)
+			return nil
+		} else if failed {
+			return r
+		}
+	}
+	r, err := explore.Run(f, explore.Options{
+		Strategy: o.Strategy, Schedules: o.Schedules, Preemptions: o.Preemptions, Schedule: schedule, Profile: o.Profile, Path: o.File, Set: o.Set,
+	})
+	if err != nil {
+		endTest(t, err)
+		return nil
+	}
+	if r.Verdict != check.Held {
+		kept := ""
+		if schedule == nil && r.Verdict == check.Broken {
+			kept = x.keep(f, r)
+		}
+		t.Errorf("%s%s", x.report(r), kept)
+	}
+	return r
+}
+
+// endTest fails the test and ends it.
+func endTest(t TB, err error) {
+	t.Helper()
+	t.Errorf("simtest: %v", err)
+	t.FailNow()
+}
+
+// exploring is one call of Explore.
+type exploring struct {
+	TB
+	options Exploration
+}
+
+// prepare reads the scenario and the schedule.
+func (x *exploring) prepare() (*scenario.File, explore.Schedule, error) {
+	o := &x.options
+	if o.Failures == "" {
+		o.Failures = DefaultFailures
+	}
+	if o.Shrink == 0 {
+		o.Shrink = DefaultShrink
+	}
+	var schedule explore.Schedule
+	if text, given := os.LookupEnv(ScheduleVariable); given {
+		var err error
+		if schedule, err = explore.ParseSchedule(text); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", ScheduleVariable, err)
+		}
+		schedule = append(explore.Schedule{}, schedule...) // an empty one is given, too
+	}
+	if o.File != "" && o.Scenario != "" {
+		return nil, nil, errors.New("an exploration has both Scenario and File: give one")
+	}
+	if o.File != "" {
+		f, err := scenario.Read(o.File, o.Set...)
+		return f, schedule, err
+	}
+	f, err := scenario.Parse("scenario", []byte(complete(o.Scenario, x.Name())), o.Set...)
+	return f, schedule, err
+}
+
+// path is the test's fail file.
+func (x *exploring) path() string {
+	return filepath.Join(filepath.FromSlash(x.options.Failures), unsafe.ReplaceAllString(x.Name(), "_")+".yaml")
+}
+
+var unsafe = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// again executes the test's fail file, if there is one, and says whether the
+// test fails by it.
+func (x *exploring) again() (r *explore.Result, failed bool, err error) {
+	path := x.path()
+	f, failure, err := shrink.Read(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err == nil && failure.Schedule == nil {
+		err = fmt.Errorf("%s has no schedule", path)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("the fail file cannot be read; mend or remove it: %w", err)
+	}
+	r, stale, err := replay(f, failure.Schedule)
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %w", path, err)
+	}
+	if stale == "" {
+		if !shows(r, &failure) {
+			x.remove(path, "does not fail any more")
+			return nil, false, nil
+		}
+		x.Errorf("%s\n\tby the fail file %s", x.report(r), path)
+		return r, true, nil
+	}
+	if r, err = explore.Run(f, explore.Options{Strategy: x.options.Strategy, Schedules: x.options.Schedules, Preemptions: x.options.Preemptions}); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", path, err)
+	}
+	switch {
+	case shows(r, &failure):
+		x.Errorf("%s\n\tby the fail file %s, whose schedule is stale: %s%s", x.report(r), path, stale, x.keep(f, r))
+	case r.Verdict == check.Held && r.Complete:
+		x.remove(path, "is stale ("+stale+"), and fails in no order any more")
+		return nil, false, nil
+	default:
+		x.Errorf("%s\n\tthe fail file %s is stale: %s; it was not seen to fail, nor to hold in every order: mend or remove it", x.report(r), path, stale)
+	}
+	return r, true, nil
+}
+
+// replay executes a schedule, and says why it is stale, if it is.
+func replay(f *scenario.File, s explore.Schedule) (r *explore.Result, stale string, err error) {
+	r, err = explore.Run(f, explore.Options{Schedule: s})
+	switch {
+	case errors.Is(err, explore.ErrUsage):
+		return nil, err.Error(), nil
+	case err != nil:
+		return nil, "", err
+	case len(r.Outcomes) != 1:
+		return r, "it came to no end", nil
+	case r.Outcomes[0].Schedule != s.String():
+		return r, "it goes on as " + r.Outcomes[0].Schedule, nil
+	}
+	return r, "", nil
+}
+
+// shows says whether an exploration shows a failure.
+func shows(r *explore.Result, failure *shrink.Failure) bool {
+	for i := range r.Checks {
+		if failure.Is(&r.Checks[i].Result) {
+			return true
+		}
+	}
+	return false
+}
+
+// keep writes the smallest form of a failure, and says where it is.
+func (x *exploring) keep(f *scenario.File, r *explore.Result) string {
+	small, err := shrink.Explore(context.Background(), f, r, shrink.Limits{Time: x.options.Shrink})
+	if errors.Is(err, shrink.ErrNothing) { // such as an outcome that is required
+		return ""
+	}
+	path := x.path()
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o777)
+	}
+	if err == nil {
+		err = os.WriteFile(path, small.Text(path), 0o666)
+	}
+	if err != nil {
+		return fmt.Sprintf("\n\tnot kept: %v", err)
+	}
+	return fmt.Sprintf("\n\tits smallest form is kept in %s, which is executed first from now on: %s", path, small.Repeat(path))
+}
+
+// remove removes a fail file and says why.
+func (x *exploring) remove(path, why string) {
+	text := fmt.Sprintf("simtest: the fail file %s %s; it is removed", path, why)
+	if err := os.Remove(path); err != nil {
+		text = fmt.Sprintf("simtest: the fail file %s %s, and should be removed: %v", path, why, err)
+	}
+	if l, ok := x.TB.(interface{ Logf(string, ...any) }); ok {
+		l.Logf("%s", text)
+	}
+}
+
+// report says what did not hold, and how to see it again.
+func (x *exploring) report(r *explore.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "simtest: %s, %d schedules by %s", r.Verdict, r.Schedules, r.Strategy)
+	again := ""
+	for _, c := range r.Checks {
+		if c.Verdict == check.Held {
+			continue
+		}
+		fmt.Fprintf(&b, "\n\t%s %s: %s", c.Name, c.Verdict, c.Message)
+		if c.Line > 0 {
+			fmt.Fprintf(&b, " (line %d of the scenario)", c.Line)
+		}
+		if c.Schedule != "" {
+			fmt.Fprintf(&b, "\n\t\tschedule: %s", c.Schedule)
+			if again == "" {
+				again = ScheduleVariable + "='" + c.Schedule + "' "
+			}
+		}
+	}
+	return fmt.Sprintf("%s\n\trun it again: %sgo test -count=1 -run %s %s", &b, again, pattern(x.Name()), tested())
+}

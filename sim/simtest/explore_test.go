@@ -1,0 +1,254 @@
+package simtest_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/explore"
+	"github.com/wlmsim/wlmsim/sim/scenario"
+	"github.com/wlmsim/wlmsim/sim/simtest"
+	"github.com/wlmsim/wlmsim/sim/world"
+)
+
+// lag is the registration lag, and flawed plants its flaw.
+const lag = `
+explore:
+  node: m1
+  actors:
+    update: [{put_group: {name: late, resiliency_mode: enforced, resource_limits: {memory: 0.1}, throttling: {attribute: group, node_limit: 1}}}]
+    first:  [{search: {id: first, user: bob, group: late, hold: true}}]
+    second: [{search: {id: second, user: bob, group: late}}]
+  observe: {second: second.status, default: stats("DEFAULT_WORKLOAD_GROUP").total_throttled}
+  forbid: [default > 0]
+`
+const flawed = "switches.missing_counters=default_group"
+
+// Logf makes a recorder one that has a log.
+func (r *recorder) Logf(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) }
+
+// exploredBy explores within a test that may fail.
+func exploredBy(o simtest.Exploration) (*recorder, *explore.Result) {
+	r := &recorder{name: "TestOf/it's (me)"}
+	var result *explore.Result
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		result = simtest.Explore(r, o)
+	}()
+	<-done
+	return r, result
+}
+
+func TestAnExplorationThatHolds(t *testing.T) {
+	failures := t.TempDir()
+	r, result := exploredBy(simtest.Exploration{Scenario: lag, Failures: failures})
+	require.Empty(t, r.text.String())
+	require.Equal(t, check.Held, result.Verdict)
+	require.True(t, result.Complete)
+	entries, err := os.ReadDir(failures)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+// Promises 5 and 6: a failure tells its schedule and the command, is kept in
+// its smallest form, and is executed first from then on.
+func TestAFailureIsKeptAndExecutedFirst(t *testing.T) {
+	o := simtest.Exploration{Scenario: lag, Set: []string{flawed}, Failures: filepath.Join(t.TempDir(), "a", "b")}
+	r, result := exploredBy(o)
+	require.False(t, r.ended, "it goes on, as after Errorf")
+	require.False(t, result.Schedules == 1)
+	text := r.text.String()
+	require.Contains(t, text, "rejection_attribution broken: a rejection was counted on another group than its own")
+	require.Contains(t, text, "(line 9 of the scenario)")
+	path := filepath.Join(o.Failures, "TestOf_it_s_me_.yaml")
+	require.Contains(t, text, "its smallest form is kept in "+path+", which is executed first from now on: wlmsim explore "+path+" --schedule '")
+
+	// The line repeats it.
+	line := regexp.MustCompile(`run it again: WLMSIM_SCHEDULE='(.*)' go test -count=1 -run '\^TestOf\$/\^it'\\''s \\\(me\\\)\$' github.com/wlmsim/wlmsim/sim/simtest\n`).FindStringSubmatch(text)
+	require.NotNil(t, line, text)
+	t.Setenv(simtest.ScheduleVariable, line[1])
+	r, result = exploredBy(o)
+	require.Equal(t, 1, result.Schedules)
+	require.Contains(t, r.text.String(), "rejection_attribution broken")
+	require.NotContains(t, r.text.String(), "kept")
+	require.NoError(t, os.Unsetenv(simtest.ScheduleVariable))
+
+	// So does the fail file, and to the same end each time.
+	kept, err := os.ReadFile(path)
+	require.NoError(t, err)
+	r, result = exploredBy(o)
+	require.Equal(t, explore.Replay, result.Strategy)
+	require.Equal(t, 1, result.Schedules)
+	require.Contains(t, r.text.String(), "rejection_attribution broken")
+	require.Contains(t, r.text.String(), "by the fail file "+path)
+	again, first := exploredBy(o)
+	require.Equal(t, r.text.String(), again.text.String())
+	require.Equal(t, first.Outcomes[0].Schedule, result.Outcomes[0].Schedule)
+	now, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(kept), string(now))
+}
+
+// keptText is the fail file of the flaw.
+var keptText = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "kept")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	exploredBy(simtest.Exploration{Scenario: lag, Set: []string{flawed}, Failures: dir})
+	text, err := os.ReadFile(filepath.Join(dir, "TestOf_it_s_me_.yaml"))
+	return string(text), err
+})
+
+// mended changes the fail file of the flaw.
+func mended(t *testing.T, change func(string) string) (o simtest.Exploration, path string) {
+	t.Helper()
+	text, err := keptText()
+	require.NoError(t, err)
+	changed := change(text)
+	require.NotEqual(t, text, changed)
+	o = simtest.Exploration{Scenario: lag, Failures: t.TempDir()} // the flaw is gone
+	path = filepath.Join(o.Failures, "TestOf_it_s_me_.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
+	return o, path
+}
+
+func withoutFlaw(text string) string {
+	return strings.Replace(text, "switches: {missing_counters: default_group}\n", "", 1)
+}
+
+var scheduled = regexp.MustCompile(`(?m)^# schedule: .*$`)
+
+// A fail file that does not fail any more is removed, and the test goes on.
+func TestAFailFileThatHoldsIsRemoved(t *testing.T) {
+	o, path := mended(t, withoutFlaw)
+	r, result := exploredBy(o)
+	require.Empty(t, r.text.String())
+	require.True(t, result.Complete, "the whole was explored")
+	require.Contains(t, r.log.String(), "the fail file "+path+" does not fail any more; it is removed")
+	require.NoFileExists(t, path)
+}
+
+// A schedule that does not fit any more is no pass: it is said to be stale, and
+// its scenario is explored anew.
+func TestAStaleScheduleIsNoPass(t *testing.T) {
+	for schedule, why := range map[string]string{
+		"# schedule: update": "is stale: it goes on as update",
+		"# schedule: nobody": `lane "nobody", which is unknown`,
+	} {
+		o, path := mended(t, func(text string) string { return scheduled.ReplaceAllLiteralString(text, schedule) })
+		r, result := exploredBy(o)
+		require.Contains(t, r.text.String(), "by the fail file "+path+", whose schedule is stale: ")
+		require.Contains(t, r.text.String(), strings.TrimPrefix(why, "is stale: "))
+		require.Contains(t, r.text.String(), "rejection_attribution broken", "it still fails by another one")
+		require.NotEqual(t, 1, result.Schedules)
+		require.Contains(t, r.text.String(), "its smallest form is kept")
+		r, result = exploredBy(o)
+		require.Equal(t, 1, result.Schedules, "which was written in its place")
+		require.NotContains(t, r.text.String(), "stale")
+	}
+	o, path := mended(t, func(text string) string {
+		return withoutFlaw(scheduled.ReplaceAllLiteralString(text, "# schedule: update"))
+	})
+	r, _ := exploredBy(o)
+	require.Empty(t, r.text.String())
+	require.Contains(t, r.log.String(), "is stale (it goes on as ")
+	require.Contains(t, r.log.String(), "and fails in no order any more; it is removed")
+	require.NoFileExists(t, path)
+
+	o, path = mended(t, func(text string) string {
+		return withoutFlaw(scheduled.ReplaceAllLiteralString(text, "# schedule: update"))
+	})
+	o.Schedules = 1
+	r, _ = exploredBy(o)
+	require.Contains(t, r.text.String(), "it was not seen to fail, nor to hold in every order: mend or remove it")
+	require.FileExists(t, path)
+}
+
+func TestWhatEndsAnExploration(t *testing.T) {
+	bad := func(text string) simtest.Exploration {
+		o, _ := mended(t, func(string) string { return text })
+		return o
+	}
+	for name, row := range map[string]struct {
+		o    simtest.Exploration
+		want string
+	}{
+		"bad scenario":          {simtest.Exploration{Scenario: "groups: [{nmae: x}]"}, `unknown key "nmae"`},
+		"nothing to explore":    {simtest.Exploration{}, "the file has no explore: block"},
+		"both":                  {simtest.Exploration{Scenario: lag, File: "x"}, "both Scenario and File"},
+		"unknown strategy":      {simtest.Exploration{Scenario: lag, Strategy: "guess"}, `strategy "guess" is unknown`},
+		"no file":               {simtest.Exploration{File: "none.yaml"}, "none.yaml"},
+		"a fail file of a run":  {bad("# check: x\n# message: m\n# seed: 1\nversion: 1\nname: x\n"), "has no schedule"},
+		"a fail file of nobody": {bad("version: 1\nname: x\n"), "mend or remove it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, result := exploredBy(row.o)
+			require.True(t, r.ended)
+			require.Nil(t, result)
+			require.Contains(t, r.text.String(), row.want)
+		})
+	}
+	t.Setenv(simtest.ScheduleVariable, "update×0")
+	r, _ := exploredBy(simtest.Exploration{Scenario: lag})
+	require.Contains(t, r.text.String(), "WLMSIM_SCHEDULE: schedule: entry 1")
+}
+
+// A required outcome that cannot happen fails the test and leaves no file.
+func TestWhatCannotHappenLeavesNoFailFile(t *testing.T) {
+	o := simtest.Exploration{Scenario: lag + "  require: [second == 500]\n", Failures: t.TempDir()}
+	r, _ := exploredBy(o)
+	require.Contains(t, r.text.String(), "a required outcome cannot happen: second == 500")
+	require.NotContains(t, r.text.String(), "kept")
+	entries, err := os.ReadDir(o.Failures)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+// Promise 7: what is drawn is sound, runs, and keeps every promise.
+func TestDrawnScenariosAreSoundAndHold(t *testing.T) {
+	for seed := range draws(3, 300) {
+		f := simtest.Scenarios().Example(int(seed))
+		r, err := world.Run(f, world.Options{})
+		require.NoError(t, err, string(scenario.Print(f)))
+		for _, c := range r.Checks {
+			require.Equal(t, check.Held, c.Verdict, "%+v\n%s", c, scenario.Print(f))
+		}
+	}
+	for seed := range draws(20, 1000) {
+		f := simtest.Explorations().Example(int(seed))
+		r, result := exploredBy(simtest.Exploration{Scenario: string(scenario.Print(f)), Schedules: 50, Failures: t.TempDir()})
+		require.Empty(t, r.text.String(), string(scenario.Print(f)))
+		require.NotEmpty(t, result.Outcomes)
+	}
+}
+
+func draws(few, all uint64) uint64 {
+	if os.Getenv("WLMSIM_SOAK") != "" {
+		return all
+	}
+	return few
+}
+
+// Parts of a file that are drawn for it go together.
+func TestDrawnPartsGoTogether(t *testing.T) {
+	for seed := range int(draws(50, 5000)) {
+		f := &scenario.File{Version: 1, Name: "x", Groups: simtest.Groups().Example(seed), Users: simtest.Users().Example(seed)}
+		f.Steps = simtest.Steps(f).Example(seed)
+		require.NotEmpty(t, f.Groups)
+		require.LessOrEqual(t, len(f.Groups), simtest.MaxDrawn)
+		require.NotEmpty(t, f.Users)
+		require.NotEmpty(t, f.Steps)
+		_, err := scenario.Parse("x", scenario.Print(f))
+		require.NoError(t, err, string(scenario.Print(f)))
+	}
+}
