@@ -41,7 +41,7 @@ const (
 	DefaultDraws = 10_000
 	// DefaultClusterDraws is DefaultDraws for a whole cluster, which is built
 	// anew for each.
-	DefaultClusterDraws = 200
+	DefaultClusterDraws = 100
 	// DefaultChanges is how often pct changes priorities in an execution unless
 	// Options say otherwise.
 	DefaultChanges = 2
