@@ -452,7 +452,7 @@ func (x *fleet) quiet() {
 		time.Sleep(max(due, 1))
 		bubble.Wait()
 	}
-	time.Sleep(1)
+	time.Sleep(time.Nanosecond)
 	bubble.Wait()
 	select {
 	case <-x.stirred: // that is known

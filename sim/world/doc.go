@@ -24,6 +24,8 @@
 //  8. [Drive] gives a body in Go the same cluster, beside the file's steps and
 //     load. What its clients ask for over HTTP is judged as requests of steps
 //     are: as its node saw it, since nobody else knows them.
+//  9. [Explore] gives an explorer the same cluster, judged by the same promises,
+//     with no steps and no load: what happens next is the explorer's to say.
 //
 // A scenario that breaks a promise or an expectation is a [Result] with verdict
 // broken, not an error; an error of [Run] means that the run itself was not
