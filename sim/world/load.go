@@ -34,6 +34,7 @@ type load struct {
 	more     bool
 	number   uint64
 	underWay dues
+	spare    []*request // that have ended; the leader's, as is underWay
 
 	mu      sync.Mutex
 	over    bool
@@ -149,7 +150,8 @@ func (l *load) instant(d time.Duration) time.Time {
 
 // request makes the request of a number, which is sent at an instant.
 func (l *load) request(number uint64, sent time.Time) *request {
-	r := &request{number: number, sent: sent, ctx: l.ctx, who: l.who, index: l.spec.Index, draws: l.seed.at(number)}
+	r := l.blank()
+	*r = request{number: number, sent: sent, ctx: l.ctx, who: l.who, index: l.spec.Index, draws: l.seed.at(number)}
 	d := r.draws.draws()
 	r.due = sent.Add(d.between(*l.w.file.Cluster.Network.Latency))
 	r.back = d.between(*l.w.file.Cluster.Network.Latency)
@@ -158,6 +160,18 @@ func (l *load) request(number uint64, sent time.Time) *request {
 		l.traced(r)
 	}
 	l.send()
+	return r
+}
+
+// blank returns a request to fill in: one that has ended, or a new one. A closed
+// load has none that ended here.
+func (l *load) blank() *request {
+	last := len(l.spare) - 1
+	if last < 0 {
+		return &request{}
+	}
+	r := l.spare[last]
+	l.spare = l.spare[:last]
 	return r
 }
 

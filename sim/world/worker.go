@@ -16,6 +16,8 @@ type worker struct {
 	l     *load
 	leads bool      // the worker's own
 	turn  chan bool // true: it leads from now on; false: it is not needed any more
+
+	base, led context.Context // led is base as a [leadContext] of this worker
 }
 
 // maxIdle bounds the workers that are kept for the next request.
@@ -40,13 +42,25 @@ func (w *worker) run() {
 		if w.l.w.parking {
 			w.handOver()
 		} else {
-			r.ctx = leadContext{r.ctx, w}
+			r.ctx = w.leading(r.ctx)
 		}
 		w.l.finish(r, w)
+		if w.leads {
+			w.l.spare = append(w.l.spare, r)
+		}
 		if !w.leads && !w.rest() {
 			return
 		}
 	}
+}
+
+// leading returns the context of a request that this worker carries out as the
+// leader. Most requests of a load share one.
+func (w *worker) leading(ctx context.Context) context.Context {
+	if ctx != w.base {
+		w.base, w.led = ctx, leadContext{ctx, w}
+	}
+	return w.led
 }
 
 // rest waits until the worker leads again; false: it is not needed any more.
