@@ -53,7 +53,7 @@ type shrinker struct {
 	streams
 	flags   *shrinkFlags
 	folder  string
-	command bool // the results leave room for commands on standard output
+	command bool            // the results leave room for commands on standard output
 	done    map[string]bool // what was shrunk, and which names are taken
 	repeats []string
 }
