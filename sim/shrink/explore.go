@@ -17,6 +17,7 @@ const (
 	wholePortion   = 10  // of a whole cluster
 	quickPortions  = 2
 	maxPortions    = 5
+	firstPortions  = 30 // of the file that broke, whose schedules were others
 )
 
 // Explore makes a file smaller whose exploration broke: broken is what
@@ -82,7 +83,10 @@ func (e *explorer) drawn(ctx context.Context, f *scenario.File, want *Failure) (
 		o.Schedules = wholePortion
 	}
 	portions := maxPortions
-	if e.quick {
+	switch {
+	case e.count == 1:
+		portions = firstPortions
+	case e.quick:
 		portions = quickPortions
 	}
 	for n := range portions {
