@@ -31,7 +31,7 @@ race: ## runs all tests under the race detector
 
 vet:
 	$(GO) vet ./...
-	test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
+	unformatted=$$(gofmt -l $$(git ls-files '*.go')) && { test -z "$$unformatted" || { echo "$$unformatted" >&2; exit 1; }; }
 
 lint:
 	$(GO) run $(STATICCHECK) ./...

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // boltLock is how long the Bolt file waits for another process to let it go.
@@ -35,7 +36,7 @@ func openBolt(dir string, log *slog.Logger) (*files, error) {
 	options.Timeout = boltLock
 	path := boltPaths(dir)[0]
 	db, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: &options})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("%s is in use by another process, which has to end first: %w", path, err)
 	}
 	if err != nil {

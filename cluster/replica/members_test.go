@@ -138,7 +138,7 @@ func TestLeadershipMovesBackAndForthAndEveryChangeIsTold(t *testing.T) {
 			n.Replica = r
 		}
 		defer c.close()
-		start, transfers := time.Now(), 0
+		transfers := 0
 		for range 50 {
 			for _, name := range c.names {
 				if n := c.nodes[name]; n.IsLeader() {
@@ -153,7 +153,7 @@ func TestLeadershipMovesBackAndForthAndEveryChangeIsTold(t *testing.T) {
 		}
 		require.Greater(t, transfers, 25)
 		led := c.leader()
-		start = time.Now()
+		start := time.Now()
 		_, err := led.Propose(t.Context(), create("a"))
 		require.NoError(t, err)
 		require.Less(t, time.Since(start), 100*time.Millisecond)

@@ -45,6 +45,29 @@ func createGroup(id, name string) *cluster.CreateGroup {
 	}}
 }
 
+// unknown says whether the leader was lost under way, as a starved machine may
+// make it: only then a test goes on as if the change had been made, or asks
+// again.
+func unknown(err error) bool { return cluster.KindOf(err) == cluster.OutcomeUnknown }
+
+// put makes a group. A change whose outcome is unknown is made again, and may
+// then be there.
+func put(t *testing.T, m proposer, id, name string) {
+	t.Helper()
+	ctx := within(t)
+	err := m.Propose(ctx, createGroup(id, name))
+	for unknown(err) && ctx.Err() == nil {
+		if err = m.Propose(ctx, createGroup(id, name)); cluster.KindOf(err) == cluster.IllegalArgument {
+			return
+		}
+	}
+	require.NoError(t, err)
+}
+
+type proposer interface {
+	Propose(context.Context, cluster.Command) error
+}
+
 // get reads a path of a node.
 func get(t *testing.T, client *http.Client, url string) (int, string) {
 	response, err := client.Get(url)
@@ -97,7 +120,7 @@ func TestABadNameIsAMistakeOfTheCaller(t *testing.T) {
 func TestAClusterThatStartsAgainHasItsStateAndItsAddresses(t *testing.T) {
 	dir := t.TempDir()
 	first := up(t, dir)
-	require.NoError(t, first.Members[1].Propose(within(t), createGroup("kept-group-00000000000", "kept")))
+	put(t, first.Members[1], "kept-group-00000000000", "kept")
 	var before []live.Addresses
 	for _, m := range first.Members {
 		before = append(before, m.Where())
@@ -128,13 +151,15 @@ func TestANodeEntersARunningClusterAndLeavesIt(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, n.Ready(within(t)))
 	require.NotNil(t, n.State().Index("logs"))
-	require.NoError(t, n.Leave(within(t)))
+	if err := n.Leave(within(t)); !unknown(err) {
+		require.NoError(t, err)
+	}
 	require.NoError(t, n.Close())
 	client := newClient(t, nil)
 	status, text := get(t, client, "http://"+c.Members[0].Where().HTTP+"/_cat/nodes")
 	require.Equal(t, http.StatusOK, status)
 	require.NotContains(t, text, "m4")
-	require.NoError(t, c.Members[0].Propose(within(t), createGroup("after-group-0000000000", "after")))
+	put(t, c.Members[0], "after-group-0000000000", "after")
 }
 
 // A second live node of a name is told so, and the first is unharmed.
@@ -153,7 +178,7 @@ func TestASecondNodeOfANameIsToldWhyItCannotGoOn(t *testing.T) {
 		require.Fail(t, "the second m2 was not told")
 	}
 	require.NoError(t, n.Close())
-	require.NoError(t, c.Members[1].Propose(within(t), createGroup("still-group-0000000000", "still")))
+	put(t, c.Members[1], "still-group-0000000000", "still")
 }
 
 // Without a folder a temporary one is used and removed.
