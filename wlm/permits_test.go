@@ -274,13 +274,13 @@ func TestPastUsersLeaveNothing(t *testing.T) {
 	th := throttle(t, wlm.Config{}, s)
 	before := heap()
 	var window [64]wlm.Permit
-	for i := range 200_000 {
+	for i := range 1_000_000 {
 		p := &window[i%len(window)]
 		p.Release()
 		require.NoError(t, th.Admit(user(fmt.Sprint("user-", i)), s, "g", "", p))
 	}
 	for i := range 10_000 {
-		require.Error(t, th.Admit(user(fmt.Sprint("user-", 200_000-1-i%len(window))), s, "g", "", new(wlm.Permit)))
+		require.Error(t, th.Admit(user(fmt.Sprint("user-", 1_000_000-1-i%len(window))), s, "g", "", new(wlm.Permit)))
 	}
 	require.Equal(t, []wlm.GroupPermits{{Group: "g", Buckets: 64, Held: 64}}, th.Permits())
 	for i := range window {

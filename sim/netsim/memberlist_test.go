@@ -146,17 +146,21 @@ func TestMemberlistMarksTheCutOffDeadAndTakesThemBack(t *testing.T) {
 	})
 }
 
-// BenchmarkMemberlistMinute is one virtual minute of ten members.
+// BenchmarkMemberlistMinute is one virtual minute of members that only gossip.
 func BenchmarkMemberlistMinute(b *testing.B) {
-	for range b.N {
-		inBubble(b, netsim.Config{}, func(n *netsim.Network) {
-			lists := startMembers(n, 10)
-			time.Sleep(time.Minute)
-			for _, list := range lists {
-				check(list.Shutdown())
+	for _, count := range []int{10, 100} {
+		b.Run(fmt.Sprintf("members=%d", count), func(b *testing.B) {
+			for range b.N {
+				inBubble(b, netsim.Config{}, func(n *netsim.Network) {
+					lists := startMembers(n, count)
+					time.Sleep(time.Minute)
+					for _, list := range lists {
+						check(list.Shutdown())
+					}
+					time.Sleep(time.Minute)
+				})
 			}
-			time.Sleep(time.Minute)
+			b.ReportMetric(60*float64(b.N)/b.Elapsed().Seconds(), "times-wall")
 		})
 	}
-	b.ReportMetric(60*float64(b.N)/b.Elapsed().Seconds(), "times-wall")
 }
