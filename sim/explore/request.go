@@ -144,9 +144,8 @@ func (r *request) runOther(w *world, a *actor) {
 		full, plain = answer, answer.Answer
 	default:
 		op := w.begun(x)
-		w.elsewhere = r.along || r.more
+		op.elsewhere = r.along || r.more
 		err := w.write(x, op)
-		w.elsewhere = false
 		if r.along && !r.more {
 			err = errors.Join(err, w.arrive(w.head))
 		}
@@ -203,7 +202,7 @@ func (w *world) write(x *scenario.Action, op *writing) error {
 	case x.PutGroup != nil:
 		err = w.putGroup(&x.PutGroup.Group, op)
 	case x.DeleteGroup != nil:
-		err = w.managed("delete")
+		err = w.managed("delete", op)
 		if err == nil {
 			err = w.propose(&cluster.DeleteGroup{Name: x.DeleteGroup.Name}, op)
 		}
@@ -224,7 +223,7 @@ func (w *world) write(x *scenario.Action, op *writing) error {
 	case x.DeleteIndex != nil:
 		err = w.propose(&cluster.DeleteIndex{Name: x.DeleteIndex.Name}, op)
 	}
-	if err == nil && w.applier != nil && !w.elsewhere {
+	if err == nil && w.applier != nil && !op.elsewhere {
 		err = w.applier.Wait(context.Background(), op.version)
 	}
 	return err
@@ -243,6 +242,9 @@ type writing struct {
 	check.Operation
 	action  *scenario.Action
 	version uint64 // 0: none yet
+	// elsewhere: it is made at another node, and reaches this one with a later
+	// version.
+	elsewhere bool
 }
 
 // begun returns a write that begins now.
@@ -272,7 +274,7 @@ func (w *world) propose(c cluster.Command, op *writing) error {
 	}
 	w.head, op.version = next, next.Version()
 	op.Group = groupAfter(next, c)
-	if w.applier == nil || w.elsewhere { // before the first execution, or the node hears of it later
+	if w.applier == nil || op.elsewhere { // before the first execution, or the node hears of it later
 		return nil
 	}
 	return w.applier.Enqueue(next)
@@ -288,9 +290,9 @@ func groupAfter(s *cluster.State, c cluster.Command) *cluster.Group {
 	return nil
 }
 
-// published is the state that the node has published, which takes the request.
-func (w *world) published() *cluster.State {
-	if w.applier == nil || w.elsewhere {
+// published is the state that the node which takes the request has published.
+func (w *world) published(op *writing) *cluster.State {
+	if w.applier == nil || op.elsewhere {
 		return w.head
 	}
 	return w.State()
@@ -298,8 +300,8 @@ func (w *world) published() *cluster.State {
 
 // managed refuses to change groups while the node's mode is not enabled, as
 // the HTTP API does.
-func (w *world) managed(operation string) error {
-	if w.published().Mode() == cluster.Enabled {
+func (w *world) managed(operation string, op *writing) error {
+	if w.published(op).Mode() == cluster.Enabled {
 		return nil
 	}
 	return cluster.Errorf(cluster.IllegalState, "Cannot %s workload group because workload management mode is disabled or monitor_only."+
@@ -310,7 +312,7 @@ func (w *world) managed(operation string) error {
 // first, by what the node has published, a refusal because the other one was
 // right makes it try that once.
 func (w *world) putGroup(g *scenario.Group, op *writing) error {
-	if w.published().GroupNamed(g.Name) != nil {
+	if w.published(op).GroupNamed(g.Name) != nil {
 		err := w.update(g, op)
 		if cluster.KindOf(err) != cluster.ResourceNotFound {
 			return err
@@ -327,7 +329,7 @@ func (w *world) putGroup(g *scenario.Group, op *writing) error {
 }
 
 func (w *world) create(g *scenario.Group, op *writing) error {
-	if err := w.managed("create"); err != nil {
+	if err := w.managed("create", op); err != nil {
 		return err
 	}
 	return w.createAnyway(g, op)
@@ -344,7 +346,7 @@ func (w *world) createAnyway(g *scenario.Group, op *writing) error {
 }
 
 func (w *world) update(g *scenario.Group, op *writing) error {
-	if err := w.managed("update"); err != nil {
+	if err := w.managed("update", op); err != nil {
 		return err
 	}
 	return w.propose(w.switches.DimensionKey.Update(g.Update()), op)
@@ -352,7 +354,7 @@ func (w *world) update(g *scenario.Group, op *writing) error {
 
 func (w *world) putRule(r *scenario.Rule, op *writing) error {
 	rule := r.Cluster(w.group(r.WorkloadGroup))
-	if id := w.rules[r.Name]; id != "" && w.published().Rule(id) != nil {
+	if id := w.rules[r.Name]; id != "" && w.published(op).Rule(id) != nil {
 		return w.propose(&cluster.UpdateRule{
 			ID: id, Description: rule.Description, WorkloadGroup: rule.WorkloadGroup,
 			IndexPatterns: rule.IndexPatterns, Usernames: rule.Usernames, Roles: rule.Roles,

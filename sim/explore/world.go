@@ -38,10 +38,7 @@ type world struct {
 	lanes    map[string]int // by name of search
 	deleted  map[string]bool
 	indexing bool // an actor creates or deletes indices
-	// elsewhere: the change under way is made at another node, and reaches this
-	// one with a later version.
-	elsewhere bool
-	dataName  string
+	dataName string
 	// everyStep: lanes park at steps that touch nothing, too.
 	everyStep bool
 	canary    string
