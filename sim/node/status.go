@@ -35,29 +35,47 @@ func (n *Node) Status() rest.Status {
 // NodeStats implements [rest.Cluster]: it asks nodes for their counters, all
 // at once. Nodes that cannot answer are failures, in order of their names.
 func (n *Node) NodeStats(ctx context.Context, nodes, groups []string) ([]rest.NodeStats, []rest.NodeFailure) {
+	asked, failures := askNodes(n, nodes, func(name string) ([]wlm.GroupStats, error) { return n.statsOf(ctx, name, groups) })
+	var stats []rest.NodeStats
+	for _, a := range asked {
+		stats = append(stats, rest.NodeStats{Node: a.node.Name, ID: a.node.ID, Groups: a.answer})
+	}
+	return stats, failures
+}
+
+// answered is what one node said.
+type answered[A any] struct {
+	node   gossip.Member
+	answer A
+}
+
+// askNodes asks the nodes of these names or ids, or all live ones if there are
+// none, all at once, and waits for them. Answers and failures are in order of
+// the nodes' names.
+func askNodes[A any](n *Node, nodes []string, ask func(name string) (A, error)) ([]answered[A], []rest.NodeFailure) {
 	var targets []gossip.Member
 	for _, m := range n.gossip.Members() {
 		if len(nodes) == 0 && m.Alive || slices.Contains(nodes, m.Name) || slices.Contains(nodes, m.ID) {
 			targets = append(targets, m)
 		}
 	}
-	answers := make([][]wlm.GroupStats, len(targets))
+	answers := make([]A, len(targets))
 	errs := make([]error, len(targets))
 	var asked sync.WaitGroup
 	for i, m := range targets {
-		asked.Go(func() { answers[i], errs[i] = n.statsOf(ctx, m.Name, groups) })
+		asked.Go(func() { answers[i], errs[i] = ask(m.Name) })
 	}
 	asked.Wait()
-	var stats []rest.NodeStats
+	var all []answered[A]
 	var failures []rest.NodeFailure
 	for i, m := range targets {
 		if errs[i] != nil {
 			failures = append(failures, rest.NodeFailure{Node: m.Name, ID: m.ID, Err: refusalOf(errs[i])})
 			continue
 		}
-		stats = append(stats, rest.NodeStats{Node: m.Name, ID: m.ID, Groups: answers[i]})
+		all = append(all, answered[A]{m, answers[i]})
 	}
-	return stats, failures
+	return all, failures
 }
 
 func (n *Node) statsOf(ctx context.Context, name string, groups []string) ([]wlm.GroupStats, error) {

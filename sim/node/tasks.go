@@ -3,11 +3,8 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"slices"
-	"sync"
 
 	"github.com/wlmsim/wlmsim/cluster"
-	"github.com/wlmsim/wlmsim/cluster/gossip"
 	"github.com/wlmsim/wlmsim/cluster/task"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
 )
@@ -19,27 +16,10 @@ type tasksAnswer struct {
 // Tasks implements [rest.Cluster]: it asks nodes for their tasks, all at once.
 // Nodes that cannot answer are failures, in order of their names.
 func (n *Node) Tasks(ctx context.Context, nodes []string, q rest.TaskQuery) ([]rest.NodeTasks, []rest.NodeFailure) {
-	var targets []gossip.Member
-	for _, m := range n.gossip.Members() {
-		if len(nodes) == 0 && m.Alive || slices.Contains(nodes, m.Name) {
-			targets = append(targets, m)
-		}
-	}
-	answers := make([][]task.Info, len(targets))
-	errs := make([]error, len(targets))
-	var asked sync.WaitGroup
-	for i, m := range targets {
-		asked.Go(func() { answers[i], errs[i] = n.tasksOf(ctx, m.Name, q) })
-	}
-	asked.Wait()
+	asked, failures := askNodes(n, nodes, func(name string) ([]task.Info, error) { return n.tasksOf(ctx, name, q) })
 	var tasks []rest.NodeTasks
-	var failures []rest.NodeFailure
-	for i, m := range targets {
-		if errs[i] != nil {
-			failures = append(failures, rest.NodeFailure{Node: m.Name, ID: m.ID, Err: refusalOf(errs[i])})
-			continue
-		}
-		tasks = append(tasks, rest.NodeTasks{Node: m.Name, ID: m.ID, Tasks: answers[i]})
+	for _, a := range asked {
+		tasks = append(tasks, rest.NodeTasks{Node: a.node.Name, ID: a.node.ID, Tasks: a.answer})
 	}
 	return tasks, failures
 }
