@@ -70,6 +70,14 @@ type Options struct {
 	Preemptions *int
 	// Schedule is executed alone, whatever the strategy; nil: none is given.
 	Schedule Schedule
+	// Loose passes over turns of Schedule that cannot be taken, as those of a
+	// similar file cannot.
+	Loose bool
+	// Until ends the exploration as soon as it says so. It is asked whenever
+	// there is something new: an outcome, or a promise that does not hold. What
+	// was found is not executed again then, so that no preemptions are counted.
+	// Nil: there is more to see.
+	Until func(*Result) bool
 	// NoReduction executes orders that cannot differ as well.
 	NoReduction bool
 	// Turns bounds an order; 0: DefaultTurns.

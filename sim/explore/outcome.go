@@ -227,6 +227,7 @@ type table struct {
 	breaches map[string]*breach
 
 	schedules, pruned int
+	news              int // how often something new was seen
 	complete          bool
 	trouble           string // why nothing can be said
 	turns             []uint8
@@ -360,6 +361,7 @@ func (t *table) take() {
 			o.Observed = append(o.Observed, Value{t.file.Explore.Observe[i].Name, v})
 		}
 		t.outcomes[string(t.key)] = o
+		t.news++
 	}
 	o.Schedules++
 	for _, r := range t.results {
@@ -374,6 +376,7 @@ func (t *table) breach(r check.Result) {
 	b := t.breaches[r.Name]
 	if b == nil || b.Verdict != check.Broken && r.Verdict == check.Broken || b.Verdict == r.Verdict && shorter(t.turns, b.turns) {
 		t.breaches[r.Name] = &breach{r, slices.Clone(t.turns)}
+		t.news++
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // explore executes schedules until the strategy has no more, and makes sure
 // that each outcome's repeats.
 func (t *table) explore(o Options) error {
-	if err := t.strategy(o); err != nil {
+	if err := t.strategy(o); err != nil || o.Until != nil {
 		return err
 	}
 	return t.confirm()
@@ -17,9 +17,13 @@ func (t *table) explore(o Options) error {
 // strategy executes the schedules that the options ask for.
 func (t *table) strategy(o Options) error {
 	draw := rand.New(rand.NewPCG(t.file.Seed, hashOf("explore "+o.Strategy)))
-	more := func() bool { return t.schedules < o.Schedules && o.Context.Err() == nil }
+	s := seek{t: t, o: o}
+	more := func() bool { return t.schedules < o.Schedules && o.Context.Err() == nil && !s.enough() }
 	switch o.Strategy {
 	case Replay:
+		if o.Loose {
+			return t.follow(o.Schedule)
+		}
 		lanes, err := t.indices(o.Schedule)
 		if err != nil {
 			return err
@@ -59,7 +63,7 @@ func (t *table) strategy(o Options) error {
 			t.complete = t.trouble == ""
 			break
 		}
-		if o.Schedules > 0 && t.schedules >= o.Schedules {
+		if o.Schedules > 0 && t.schedules >= o.Schedules || s.enough() {
 			break
 		}
 	}
