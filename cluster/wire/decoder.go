@@ -23,14 +23,17 @@ func appendShard(b []byte, s ShardID) []byte {
 // decoder reads a message from front to back and keeps its first error; after
 // one it returns zero values.
 type decoder struct {
-	rest  []byte
-	whole int
+	data  []byte
+	rest  []byte // the end of data that was not read
+	texts string // a copy of data, which all texts are parts of; "" before the first one
 	err   error
 }
 
+func decode(data []byte) decoder { return decoder{data: data, rest: data} }
+
 func (d *decoder) fail(why string, args ...any) {
 	if d.err == nil {
-		d.err = fmt.Errorf("at byte %d: "+why, append([]any{d.whole - len(d.rest)}, args...)...)
+		d.err = fmt.Errorf("at byte %d: "+why, append([]any{len(d.data) - len(d.rest)}, args...)...)
 		d.rest = nil
 	}
 }
@@ -123,14 +126,27 @@ func list[T any](d *decoder, least int, read func() T) []T {
 }
 
 func (d *decoder) text() string {
+	raw := d.raw()
+	if len(raw) == 0 {
+		return ""
+	}
+	if d.texts == "" {
+		d.texts = string(d.data)
+	}
+	end := len(d.data) - len(d.rest)
+	return d.texts[end-len(raw) : end]
+}
+
+// raw reads a text as a part of the message.
+func (d *decoder) raw() []byte {
 	n := d.unsigned()
 	if n > uint64(len(d.rest)) {
 		d.fail("a text of %d bytes does not fit the %d bytes that follow", n, len(d.rest))
-		return ""
+		return nil
 	}
-	s := string(d.rest[:n])
+	raw := d.rest[:n]
 	d.rest = d.rest[n:]
-	return s
+	return raw
 }
 
 func (d *decoder) float() float64 {

@@ -54,7 +54,7 @@ func ParseKept(text string) (*Kept, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode context: %w", err)
 	}
-	d := decoder{rest: data, whole: len(data)}
+	d := decode(data)
 	d.expectFormat()
 	k := &Kept{}
 	switch kind := d.byte(); kind {

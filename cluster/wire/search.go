@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/wlmsim/wlmsim/cluster"
@@ -102,6 +104,7 @@ const format = 2
 
 // AppendTo appends the request's binary form to b.
 func (r *SearchRequest) AppendTo(b []byte) []byte {
+	b = slices.Grow(b, r.about())
 	b = append(b, format)
 	b = binary.AppendUvarint(b, uint64(len(r.Headers)))
 	for _, h := range r.Headers {
@@ -114,7 +117,8 @@ func (r *SearchRequest) AppendTo(b []byte) []byte {
 	for _, s := range r.Shards {
 		b = appendShard(b, s)
 	}
-	b = appendText(b, string(r.Query))
+	b = binary.AppendUvarint(b, uint64(len(r.Query)))
+	b = append(b, r.Query...)
 	b = binary.AppendUvarint(b, uint64(r.From))
 	b = binary.AppendUvarint(b, uint64(r.Size))
 	b = binary.AppendVarint(b, int64(r.ServiceTime))
@@ -131,6 +135,22 @@ func (r *SearchRequest) AppendTo(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	return b
+}
+
+// number is about how long a number is.
+const number = 4
+
+// about returns how long the binary form will be, more or less: one growth of
+// the buffer in place of several.
+func (r *SearchRequest) about() int {
+	n := 24*number + len(r.Search) + len(r.Group) + len(r.Query) + len(r.Service.Distribution) + len(r.Point) + len(r.Taken)*number
+	for i := range r.Headers {
+		n += 2*number + len(r.Headers[i].Name) + len(r.Headers[i].Value)
+	}
+	for i := range r.Shards {
+		n += 2*number + len(r.Shards[i].Index)
+	}
+	return n
 }
 
 // appendService appends a service time: nothing but its distribution if that
@@ -159,14 +179,14 @@ func (d *decoder) service() (t cluster.ServiceTime) {
 
 // DecodeSearchRequest reads what [SearchRequest.AppendTo] wrote.
 func DecodeSearchRequest(data []byte) (*SearchRequest, error) {
-	d := decoder{rest: data, whole: len(data)}
+	d := decode(data)
 	d.expectFormat()
 	r := &SearchRequest{}
 	r.Headers = list(&d, 2, func() Header { return Header{d.text(), d.text()} })
 	r.Search, r.Group = d.text(), d.text()
 	r.Shards = list(&d, 2, d.shard)
-	if query := d.text(); query != "" {
-		r.Query = []byte(query)
+	if query := d.raw(); len(query) > 0 {
+		r.Query = bytes.Clone(query)
 	}
 	r.From, r.Size = d.size(), d.size()
 	r.ServiceTime, r.Service = time.Duration(d.signed()), d.service()
@@ -182,6 +202,7 @@ func DecodeSearchRequest(data []byte) (*SearchRequest, error) {
 
 // AppendTo appends the answer's binary form to b.
 func (a *SearchAnswer) AppendTo(b []byte) []byte {
+	b = slices.Grow(b, a.about())
 	b = append(b, format)
 	b = binary.AppendUvarint(b, uint64(len(a.Shards)))
 	for i := range a.Shards {
@@ -213,9 +234,29 @@ func (a *SearchAnswer) AppendTo(b []byte) []byte {
 	return b
 }
 
+// about returns how long the binary form will be, more or less: one growth of
+// the buffer in place of several.
+func (a *SearchAnswer) about() int {
+	n := 4 * number
+	for i := range a.Shards {
+		s := &a.Shards[i]
+		n += 8*number + len(s.Shard.Index)
+		if s.Failure != nil {
+			n += len(s.Failure.Kind) + len(s.Failure.Reason)
+		}
+		for j := range s.Hits {
+			n += 2*number + len(s.Hits[j].ID)
+		}
+	}
+	for i := range a.Points {
+		n += 3*number + len(a.Points[i].Text)
+	}
+	return n
+}
+
 // DecodeSearchAnswer reads what [SearchAnswer.AppendTo] wrote.
 func DecodeSearchAnswer(data []byte) (*SearchAnswer, error) {
-	d := decoder{rest: data, whole: len(data)}
+	d := decode(data)
 	d.expectFormat()
 	a := &SearchAnswer{Shards: list(&d, 5, d.shardAnswer), Freed: d.size()}
 	a.Points = list(&d, 3, func() Point { return Point{d.text(), d.signed(), time.Duration(d.signed())} })

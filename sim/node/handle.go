@@ -23,7 +23,7 @@ func (n *Node) handle(ctx context.Context, from string, message []byte) ([]byte,
 	k, body := kind(message[0]), message[1:]
 	switch k {
 	case kindSearch:
-		return seal(n.handleSearch(ctx, from, body)), nil
+		return n.handleSearch(ctx, from, body), nil
 	case kindApplied:
 		return seal(n.handleApplied(ctx, body)), nil
 	case kindTasks:
@@ -36,16 +36,18 @@ func (n *Node) handle(ctx context.Context, from string, message []byte) ([]byte,
 	return nil, fmt.Errorf("message kind %q from %s is unknown to node %s; it was sent by a newer one", byte(k), from, n.config.Name)
 }
 
-func (n *Node) handleSearch(ctx context.Context, from string, body []byte) ([]byte, error) {
+// handleSearch returns a sealed answer: it is written behind its first byte,
+// where seal would copy it.
+func (n *Node) handleSearch(ctx context.Context, from string, body []byte) []byte {
 	request, err := wire.DecodeSearchRequest(body)
 	if err != nil {
-		return nil, cluster.Errorf(cluster.Parsing, "%v", err)
+		return seal(nil, cluster.Errorf(cluster.Parsing, "%v", err))
 	}
 	answer, err := n.data.Search(ctx, from, request)
 	if err != nil {
-		return nil, err
+		return seal(nil, err)
 	}
-	return answer.AppendTo(nil), nil
+	return answer.AppendTo([]byte{answerOK})
 }
 
 func (n *Node) handleStats(body []byte) ([]byte, error) {
