@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,16 +89,22 @@ func (c Config) withDefaults() Config {
 // Check returns all faults of a config, or nil.
 func (c Config) Check() error {
 	var faults []error
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if c.Node == "" {
+		fault("a coordinator needs its node's name")
 	}
-	fault(c.Node == "", "a coordinator needs its node's name")
-	fault(c.States == nil, "the coordinator of %q needs a source of states", c.Node)
-	fault(c.Peers == nil, "the coordinator of %q needs peers", c.Node)
-	fault(c.Throttle == nil, "the coordinator of %q needs a throttle", c.Node)
-	fault(c.Calls < 0, "the coordinator of %q cannot have %d calls under way: 1 or more", c.Node, c.Calls)
+	if c.States == nil {
+		fault("the coordinator of %q needs a source of states", c.Node)
+	}
+	if c.Peers == nil {
+		fault("the coordinator of %q needs peers", c.Node)
+	}
+	if c.Throttle == nil {
+		fault("the coordinator of %q needs a throttle", c.Node)
+	}
+	if c.Calls < 0 {
+		fault("the coordinator of %q cannot have %d calls under way: 1 or more", c.Node, c.Calls)
+	}
 	return errors.Join(faults...)
 }
 
@@ -135,7 +142,7 @@ func New(c Config) *Coordinator {
 // one.
 func session(node string) uint64 {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%s %d", node, time.Now().UnixNano()) // a hash takes everything
+	_, _ = h.Write(strconv.AppendInt([]byte(node+" "), time.Now().UnixNano(), 10)) // a hash takes everything
 	return h.Sum64()
 }
 

@@ -36,7 +36,11 @@ func (v *rules) refresh(state *cluster.State) *rules {
 }
 
 func compile(state *cluster.State) *rules {
-	v := &rules{version: state.Version(), all: state.Rules(), byUser: map[string][]*rule{}, byRole: map[string][]*rule{}, byPrefix: map[string][]*rule{}}
+	v := &rules{version: state.Version(), all: state.Rules()}
+	if len(v.all) == 0 {
+		return v
+	}
+	v.byUser, v.byRole, v.byPrefix = map[string][]*rule{}, map[string][]*rule{}, map[string][]*rule{}
 	for _, r := range v.all {
 		v.add(&rule{Rule: r, prefixes: prefixesOf(r.IndexPatterns)})
 	}

@@ -136,11 +136,21 @@ func (t *Throttle) reconcile(next *cluster.State) {
 			t.rewrite(g.ID, func(m map[string]*counters) { m[g.ID] = &counters{} })
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(now)) {
+	for _, id := range gone(now, next) {
+		t.rewrite(id, func(m map[string]*counters) { delete(m, id) })
+	}
+}
+
+// gone returns the ids of counters whose groups a state does not have, sorted.
+func gone(now map[string]*counters, next *cluster.State) []string {
+	var ids []string
+	for id := range now {
 		if id != cluster.DefaultGroupID && next.Group(id) == nil {
-			t.rewrite(id, func(m map[string]*counters) { delete(m, id) })
+			ids = append(ids, id)
 		}
 	}
+	slices.Sort(ids)
+	return ids
 }
 
 // rewrite changes the map for one group. The write is open from before the
@@ -240,10 +250,11 @@ func (t *Throttle) Stats(groupIDs []string) ([]GroupStats, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the statistics: %w", err)
 	}
-	ids := slices.Sorted(slices.Values(groupIDs))
+	ids := slices.Clone(groupIDs)
 	if len(ids) == 0 {
-		ids = slices.Sorted(maps.Keys(all))
+		ids = slices.AppendSeq(make([]string, 0, len(all)), maps.Keys(all))
 	}
+	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	stats := make([]GroupStats, 0, len(ids))
 	for _, id := range ids {

@@ -48,7 +48,10 @@ func (a *applied) isFaulty(g *cluster.Group) bool {
 // after returns what to keep of the next state. Groups never change, so what
 // is known of one that stays still holds.
 func (a *applied) after(next *cluster.State) *applied {
-	kept := &applied{key: a.key, mode: next.Mode(), faulty: make(map[*cluster.Group]bool, len(next.Groups()))}
+	kept := &applied{key: a.key, mode: next.Mode()}
+	if len(next.Groups()) > 0 {
+		kept.faulty = make(map[*cluster.Group]bool, len(next.Groups()))
+	}
 	for _, g := range next.Groups() {
 		kept.faulty[g] = a.isFaulty(g)
 	}

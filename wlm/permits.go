@@ -328,18 +328,16 @@ type GroupPermits struct {
 // part of the ledger after another, so permits that come and go meanwhile may
 // be seen or not.
 func (t *Throttle) Permits() []GroupPermits {
-	byGroup := map[string]*GroupPermits{}
+	byGroup := map[string]GroupPermits{}
 	for i := range t.ledger.shards {
 		t.ledger.shards[i].sum(byGroup)
 	}
-	sums := make([]GroupPermits, 0, len(byGroup))
-	for _, g := range slices.SortedFunc(maps.Values(byGroup), func(a, b *GroupPermits) int { return cmp.Compare(a.Group, b.Group) }) {
-		sums = append(sums, *g)
-	}
+	sums := slices.AppendSeq(make([]GroupPermits, 0, len(byGroup)), maps.Values(byGroup))
+	slices.SortFunc(sums, func(a, b GroupPermits) int { return cmp.Compare(a.Group, b.Group) })
 	return sums
 }
 
-func (s *shard) sum(byGroup map[string]*GroupPermits) {
+func (s *shard) sum(byGroup map[string]GroupPermits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.slots {
@@ -348,12 +346,7 @@ func (s *shard) sum(byGroup map[string]*GroupPermits) {
 				continue
 			}
 			g := byGroup[b.key.group]
-			if g == nil {
-				g = &GroupPermits{Group: b.key.group}
-				byGroup[g.Group] = g
-			}
-			g.Buckets++
-			g.Held += b.held
+			byGroup[b.key.group] = GroupPermits{b.key.group, g.Buckets + 1, g.Held + b.held}
 		}
 	}
 }

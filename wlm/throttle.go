@@ -79,7 +79,6 @@ func New(c Config) (*Throttle, error) {
 		registry: newRegistry(c.Switches.Counters),
 		missing:  newFallback(c.Switches.MissingCounters),
 		failure:  newCountFailure(c.Switches.CountFailure),
-		warned:   map[string]bool{},
 	}
 	t.acquirer = newAcquirer(c.Switches.Acquire, t.ledger, c.Probe)
 	t.applied.Store((&applied{key: t.key}).after(cluster.Empty()))
@@ -99,10 +98,13 @@ func (t *Throttle) ApplySettings(_, next *cluster.State) error {
 // stored with faults: again only after it was sound or gone in between.
 func (t *Throttle) ClusterChanged(_, next *cluster.State) error {
 	t.reconcile(next)
-	faulty := map[string]bool{}
+	var faulty map[string]bool // most states have none
 	for _, g := range next.Groups() {
 		if !t.applied.Load().isFaulty(g) {
 			continue
+		}
+		if faulty == nil {
+			faulty = map[string]bool{}
 		}
 		faulty[g.ID] = true
 		if !t.warned[g.ID] {

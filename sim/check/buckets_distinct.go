@@ -22,6 +22,7 @@ type bucketsDistinct struct {
 	known  int
 	owners map[request]owner
 	spaces map[space]*pairs
+	spare  []*pairs // of former runs, empty
 }
 
 // owner is the keys of who sent a search, by attribute; "" where there is none.
@@ -110,7 +111,7 @@ func (c *bucketsDistinct) ownerOf(r request) (o owner, known bool) {
 func (c *bucketsDistinct) pair(e *history.Event, s space, who string) {
 	p := c.spaces[s]
 	if p == nil {
-		p = &pairs{map[string]uint64{}, map[uint64]string{}}
+		p = c.newPairs()
 		c.spaces[s] = p
 	}
 	other, has := p.ownerOf[e.Bucket]
@@ -128,6 +129,16 @@ func (c *bucketsDistinct) pair(e *history.Event, s space, who string) {
 		c.known++
 		p.bucketOf[who], p.ownerOf[e.Bucket] = e.Bucket, who
 	}
+}
+
+func (c *bucketsDistinct) newPairs() *pairs {
+	last := len(c.spare) - 1
+	if last < 0 {
+		return &pairs{map[string]uint64{}, map[uint64]string{}}
+	}
+	p := c.spare[last]
+	c.spare = c.spare[:last]
+	return p
 }
 
 func (c *bucketsDistinct) Finish(*Facts) Result { return c.result(c.Name()) }

@@ -105,10 +105,12 @@ func (s *Set) Observe(e history.Event) {
 
 // Finish returns the results of all checks, in order. It is called once,
 // unless the set is reset.
-func (s *Set) Finish(f *Facts) []Result {
-	results := make([]Result, len(s.checks))
-	for i, c := range s.checks {
-		results[i] = c.Finish(f)
+func (s *Set) Finish(f *Facts) []Result { return s.AppendFinish(make([]Result, 0, len(s.checks)), f) }
+
+// AppendFinish is [Set.Finish] for who has the memory of the results.
+func (s *Set) AppendFinish(results []Result, f *Facts) []Result {
+	for _, c := range s.checks {
+		results = append(results, c.Finish(f))
 	}
 	return results
 }

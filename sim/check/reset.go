@@ -17,7 +17,9 @@ func (c *permitsReturn) reset() {
 
 func (c *oneOutcome) reset() {
 	clear(c.open)
-	clear(c.lives)
+	for _, t := range c.lives { // lives are the same from run to run
+		*t = tally{}
+	}
 	clear(c.unbegun)
 	c.findings = findings{}
 }
@@ -41,12 +43,19 @@ func (c *rejectionKept) reset() {
 
 func (c *bucketsDistinct) reset() {
 	clear(c.owners)
+	for _, p := range c.spaces {
+		clear(p.bucketOf)
+		clear(p.ownerOf)
+		c.spare = append(c.spare, p)
+	}
 	clear(c.spaces)
 	c.known, c.findings = 0, findings{}
 }
 
 func (c *versionsForward) reset() {
-	clear(c.lives)
+	for _, p := range c.lives { // lives are the same from run to run
+		*p = publication{listeners: p.listeners[:0]}
+	}
 	c.findings = findings{}
 }
 

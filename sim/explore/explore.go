@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -205,7 +206,8 @@ func prepare(f *scenario.File) (*world, error) {
 		return nil, misfit("explore: %d actors: at most %d", len(e.Actors), maxLanes-1)
 	}
 	w := &world{
-		file: f, names: &names{seed: f.Seed, ids: map[string]string{}}, lanes: map[string]int{}, deleted: map[string]bool{},
+		file: f, names: &names{seed: f.Seed, ids: map[creation]string{}}, lanes: map[string]int{}, deleted: map[string]bool{},
+		log: slog.New(slog.DiscardHandler),
 	}
 	var err error
 	if w.switches, err = switches(f); err != nil {

@@ -299,7 +299,7 @@ func (t *table) judge(w *world) {
 		return
 	}
 	facts := w.facts()
-	t.results = append(w.checks.Finish(facts), t.linear(w, facts))
+	t.results = append(w.checks.AppendFinish(t.results[:0], facts), t.linear(w, facts))
 	for name, empty := range t.blank {
 		t.vars[name] = empty
 		if answer, ok := w.answers[name]; ok {

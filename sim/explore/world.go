@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -44,6 +45,8 @@ type world struct {
 	canary    string
 	probe     *probe.Probe
 
+	log     *slog.Logger       // of each node: nobody reads it
+	books   books              // of the execution that was judged last
 	data    *datanode.DataNode // outlives executions: it is not explored
 	workers chan struct{}      // closed at the end
 
@@ -186,7 +189,7 @@ func (x *execution) renew(from *execution) {
 	}
 	x.peaks, x.leave = emptied(old.peaks), emptied(old.leave)
 	x.made, x.rules, x.answers = filled(old.made, from.made), filled(old.rules, from.rules), filled(old.answers, from.answers)
-	x.operations = append([]check.Operation{}, from.operations...)
+	x.operations = append(old.operations[:0], from.operations...)
 	x.explained = append(old.explained[:0], from.explained...)
 	x.loose = old.loose[:0]
 	x.holds = old.holds[:0]
@@ -213,15 +216,15 @@ func filled[V any](m, from map[string]V) map[string]V {
 
 // assemble makes a node, as package node does, of the parts that are explored.
 func (w *world) assemble() {
-	a := applier.New(applier.Config{Probe: w.probe})
-	t, err := wlm.New(wlm.Config{Switches: w.switches, Probe: w.probe})
+	a := applier.New(applier.Config{Probe: w.probe, Log: w.log})
+	t, err := wlm.New(wlm.Config{Switches: w.switches, Probe: w.probe, Log: w.log})
 	if err != nil {
 		panic(err) // the switches were checked
 	}
 	a.Before("wlm.settings", t.ApplySettings)
 	a.Listen("wlm", t.ClusterChanged)
 	w.parts = parts{applier: a, throttle: t}
-	w.coordinator = coordinator.New(coordinator.Config{Node: w.file.Explore.Node, States: w, Peers: peers{w}, Throttle: t, Probe: w.probe})
+	w.coordinator = coordinator.New(coordinator.Config{Node: w.file.Explore.Node, States: w, Peers: peers{w}, Throttle: t, Probe: w.probe, Log: w.log})
 	a.Start(w.base)
 }
 
@@ -324,24 +327,32 @@ func (p peers) Search(ctx context.Context, node string, r *wire.SearchRequest) (
 	return w.data.Search(ctx, w.file.Explore.Node, r)
 }
 
-// facts are what the end of an execution shows.
+// books are the facts of an execution and what they point to: memory that is
+// used again.
+type books struct {
+	facts  check.Facts
+	life   [1]check.Life
+	state  [1]check.NodeState
+	wire   check.Wire
+	settle check.Settle
+}
+
+// facts are what the end of an execution shows. They hold until the next one.
 func (w *world) facts() *check.Facts {
 	stats, err := w.throttle.Stats(nil)
 	w.stats = stats
-	f := &check.Facts{
-		Lives: []check.Life{{
-			Node: w.file.Explore.Node, Number: 1, Running: w.coordinator.Running(), Permits: w.throttle.Permits(),
-			Stats: stats, StatsErr: err, Outcomes: w.coordinator.Outcomes(),
-		}},
-		States:     []check.NodeState{{Node: w.file.Explore.Node, State: w.State()}},
-		Operations: w.operations,
-		Wire:       &check.Wire{Sightings: w.sightings, First: w.sighted},
-		Settle:     &check.Settle{},
+	b := &w.books
+	b.life[0] = check.Life{
+		Node: w.file.Explore.Node, Number: 1, Running: w.coordinator.Running(), Permits: w.throttle.Permits(),
+		Stats: stats, StatsErr: err, Outcomes: w.coordinator.Outcomes(),
 	}
+	b.state[0] = check.NodeState{Node: w.file.Explore.Node, State: w.State()}
+	b.wire, b.settle = check.Wire{Sightings: w.sightings, First: w.sighted}, check.Settle{}
 	if applied := w.applier.Applied(); applied != w.head.Version() {
-		f.Settle.Err = fmt.Errorf("version %d is applied, and %d is the newest", applied, w.head.Version())
+		b.settle.Err = fmt.Errorf("version %d is applied, and %d is the newest", applied, w.head.Version())
 	}
-	return f
+	b.facts = check.Facts{Lives: b.life[:], States: b.state[:], Operations: w.operations, Wire: &b.wire, Settle: &b.settle}
+	return &b.facts
 }
 
 // stuck names a lane that waits for what never comes, or "".
@@ -373,15 +384,21 @@ func (a *actor) run() {
 // number of the creation. They are kept, since every execution asks again.
 type names struct {
 	seed uint64
-	ids  map[string]string
+	ids  map[creation]string
+}
+
+// creation is the number of a creation of something.
+type creation struct {
+	kind, name string
+	number     int
 }
 
 func (n *names) id(kind, name string, number int) string {
-	key := kind + " " + strconv.Itoa(number) + " " + name
-	if n.ids[key] == "" {
-		n.ids[key] = newID(n.seed, key)
+	c := creation{kind, name, number}
+	if n.ids[c] == "" {
+		n.ids[c] = newID(n.seed, kind+" "+strconv.Itoa(number)+" "+name)
 	}
-	return n.ids[key]
+	return n.ids[c]
 }
 
 // group returns the id that a search sends for a group: the newest one's, or
