@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
@@ -86,6 +85,7 @@ type DataNode struct {
 	pool  pool
 	names occurrences
 	kept  kept
+	spare []sleeper     // of calls that have returned
 	calls int           // searches that have not returned
 	idle  chan struct{} // closed once it is closing and calls is 0
 }
@@ -125,103 +125,25 @@ func (d *DataNode) Search(ctx context.Context, from string, r *wire.SearchReques
 	default:
 		return d.housekeep(r), nil
 	}
-	ctx, listed := d.begin(ctx, from, r)
-	defer listed.End()
-	if ctx.Err() != nil {
-		return nil, d.cancelled(ctx, r)
-	}
-	answer := &wire.SearchAnswer{Shards: make([]wire.ShardAnswer, len(r.Shards))}
-	j := &job{tasks: make([]shardTask, len(r.Shards)), most: r.Concurrency}
-	used := d.plan(from, r, j, answer)
-	served := false
-	defer func() { d.release(r, used, !served) }()
-	if err := d.serve(ctx, r, j); err != nil {
+	c := newCall(ctx, d, from, r)
+	c.list()
+	defer c.unlist()
+	if err := c.ended(); err != nil {
 		return nil, err
 	}
-	d.fill(r, j, used, answer)
+	c.plan()
+	served := false
+	defer func() { d.release(r, c.used, !served) }()
+	if err := c.serve(); err != nil {
+		return nil, err
+	}
+	c.fill()
 	d.config.Probe.At(probe.Event{Step: probe.DataNodeAnswer, Group: r.Group, Search: r.Search})
-	if ctx.Err() != nil {
-		return nil, d.cancelled(ctx, r)
+	if err := c.ended(); err != nil {
+		return nil, err
 	}
 	served = true
-	return answer, nil
-}
-
-// Names of the actions that shards are listed under, as OpenSearch's.
-const (
-	actionQuery  = "indices:data/read/search[phase/query]"
-	actionScroll = "indices:data/read/search[phase/query/scroll]"
-	actionOpen   = "indices:data/read/search[open_context]"
-)
-
-// headerOpaqueID is the header whose value a task shows.
-const headerOpaqueID = "X-Opaque-Id"
-
-// begin lists the shards of a request.
-func (d *DataNode) begin(ctx context.Context, from string, r *wire.SearchRequest) (context.Context, *task.Task) {
-	if d.config.Tasks == nil {
-		return ctx, nil
-	}
-	s := task.Spec{Action: actionQuery, Count: len(r.Shards), Describe: func(i int) string { return "shardId[" + r.Shards[i].String() + "]" }}
-	switch {
-	case r.Phase == wire.OpenPoint:
-		s.Action = actionOpen
-	case r.Context != (wire.ContextID{}) && r.Phase == wire.Query:
-		s.Action = actionScroll
-	}
-	if r.Task != 0 {
-		s.Parent = task.ID{Node: from, Number: r.Task}
-		if n := d.config.States().Node(from); n != nil {
-			s.Parent.Node = n.ID
-		}
-	}
-	for _, h := range r.Headers {
-		if h.Name == headerOpaqueID {
-			s.OpaqueID = h.Value
-		}
-	}
-	return d.config.Tasks.Begin(ctx, s)
-}
-
-func (d *DataNode) cancelled(ctx context.Context, r *wire.SearchRequest) error {
-	return fmt.Errorf("search %s on data node %s: %w", r.Search, d.config.Node, context.Cause(ctx))
-}
-
-// plan makes a task of each shard that is here, with its service time, and
-// writes the failure of each that is not. It returns the context of each shard,
-// or nil if the request has none.
-func (d *DataNode) plan(from string, r *wire.SearchRequest, j *job, answer *wire.SearchAnswer) (used []*keptShard) {
-	state := d.config.States()
-	s := stream(0)
-	if r.ServiceTime < 0 && r.Phase != wire.OpenPoint {
-		s = d.streamOf(from, r.Search)
-	}
-	if r.Context != (wire.ContextID{}) {
-		used = make([]*keptShard, len(r.Shards))
-	}
-	var x *cluster.Index
-	for i, shard := range r.Shards {
-		if x == nil || x.Name != shard.Index {
-			x = state.Index(shard.Index)
-		}
-		answer.Shards[i] = wire.ShardAnswer{Shard: shard, Failure: d.refusal(x, shard, r)}
-		if used != nil && answer.Shards[i].Failure == nil {
-			used[i], answer.Shards[i].Failure = d.keep(r, shard, state)
-		}
-		if answer.Shards[i].Failure != nil || r.Phase == wire.OpenPoint {
-			continue
-		}
-		t := &j.tasks[i]
-		t.job, t.progress, t.service = j, planned, r.ServiceTime
-		if r.ServiceTime < 0 {
-			from := x.ServiceTime
-			if r.Service.Distribution != "" {
-				from = r.Service
-			}
-			t.service = draw(from, stream(hashNumber(hashBytes(uint64(s), shard.Index), uint64(shard.Shard))))
-		}
-	}
-	return used
+	return &c.answer, nil
 }
 
 // refusal returns why a shard cannot be searched here, or nil.
@@ -243,87 +165,6 @@ func (d *DataNode) streamOf(from, search string) stream {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return stream(hashNumber(name, d.names.count(name)))
-}
-
-// serve returns once every task of a job is over, having told of those that
-// were served.
-func (d *DataNode) serve(ctx context.Context, r *wire.SearchRequest, j *job) error {
-	now := time.Now()
-	d.mu.Lock()
-	d.pool.submit(j, now)
-	next := d.pool.advance(j, now)
-	open := j.open
-	d.mu.Unlock()
-	if open > 0 {
-		if err := d.wait(ctx, r, j, next); err != nil {
-			d.tell(r, j)
-			return err
-		}
-	}
-	d.tell(r, j)
-	return nil
-}
-
-// wait waits until no task of a job is open. next is when its first running
-// one is over.
-func (d *DataNode) wait(ctx context.Context, r *wire.SearchRequest, j *job, next time.Time) error {
-	timer := newTimer()
-	defer timer.stop()
-	for open := true; open; {
-		timer.set(next)
-		select {
-		case <-timer.c:
-		case <-j.wake:
-		case <-ctx.Done():
-			return d.abandon(j, d.cancelled(ctx, r))
-		case <-d.closing:
-			return d.abandon(j, ErrClosed)
-		}
-		now := time.Now()
-		d.mu.Lock()
-		next = d.pool.advance(j, now)
-		open = j.open > 0
-		d.mu.Unlock()
-	}
-	return nil
-}
-
-// abandon frees what a job holds and returns why.
-func (d *DataNode) abandon(j *job, why error) error {
-	now := time.Now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.pool.abandon(j, now)
-	return why
-}
-
-func (d *DataNode) tell(r *wire.SearchRequest, j *job) {
-	for i := range j.tasks {
-		if j.tasks[i].progress == done {
-			d.config.Completed(r.Group)
-		}
-	}
-}
-
-// fill writes what each task found, or that it was refused.
-func (d *DataNode) fill(r *wire.SearchRequest, j *job, used []*keptShard, answer *wire.SearchAnswer) {
-	full := 0
-	for i := range j.tasks {
-		switch shard := r.Shards[i]; j.tasks[i].progress {
-		case done:
-			if used != nil && !used[i].point {
-				answer.Shards[i] = find(shard, used[i].matches, used[i].taken, r.From+r.Size)
-			} else {
-				answer.Shards[i] = find(shard, placeOf(shard).matching(r.Query), 0, r.From+r.Size)
-			}
-		case refused:
-			full++
-			answer.Shards[i].Failure = cluster.Errorf(cluster.TooMany, "rejected execution of a search task of shard %v on node [%s]: all %d workers are busy and %d tasks wait", shard, d.config.Node, d.config.Workers, d.config.Queue)
-		}
-	}
-	if full > 0 {
-		d.config.Log.Debug("the queue was full", "search", r.Search, "group", r.Group, "rejected_tasks", full)
-	}
 }
 
 func (d *DataNode) enter() bool {
@@ -385,33 +226,4 @@ func (d *DataNode) Stats() Stats {
 	defer d.mu.Unlock()
 	p := &d.pool
 	return Stats{Active: p.active, Queued: p.queued, Completed: p.completed, Rejected: p.rejected, Cancelled: p.cancelled}
-}
-
-// timer is a time.Timer that is made when it is first needed.
-type timer struct {
-	t *time.Timer
-	c <-chan time.Time // nil while not set
-}
-
-func newTimer() *timer { return &timer{} }
-
-// set lets the timer go off at an instant; never for the zero time.
-func (t *timer) set(at time.Time) {
-	switch {
-	case at.IsZero():
-		t.stop()
-		t.c = nil
-	case t.t == nil:
-		t.t = time.NewTimer(time.Until(at))
-		t.c = t.t.C
-	default:
-		t.t.Reset(time.Until(at))
-		t.c = t.t.C
-	}
-}
-
-func (t *timer) stop() {
-	if t.t != nil {
-		t.t.Stop()
-	}
 }

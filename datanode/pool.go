@@ -30,7 +30,15 @@ type job struct {
 	most  int           // tasks that may be open at once; 0: any number
 	next  int           // the first task that was not handed in
 	open  int           // tasks that wait or run
-	wake  chan struct{} // capacity 1: a task that waited was started; nil if none ever waited
+	wake  chan struct{} // capacity 1, for whoever waits; nil: nobody does yet, or any more
+}
+
+// rouse lets whoever waits for the job look again.
+func (j *job) rouse() {
+	select {
+	case j.wake <- struct{}{}:
+	default: // told already
+	}
 }
 
 // pool is a number of workers with a queue before them, as counts and a list.
@@ -57,9 +65,6 @@ func (p *pool) submit(j *job, now time.Time) {
 		case p.queued < p.places:
 			j.open++
 			p.enqueue(t)
-			if j.wake == nil {
-				j.wake = make(chan struct{}, 1)
-			}
 		default:
 			t.progress = refused
 			p.rejected++
@@ -111,10 +116,7 @@ func (p *pool) dispatch(now time.Time) {
 		t := p.first
 		p.unlink(t)
 		p.start(t, now)
-		select {
-		case t.job.wake <- struct{}{}:
-		default: // told already
-		}
+		t.job.rouse()
 	}
 }
 

@@ -12,7 +12,8 @@
 //  2. [Registry.Cancel] ends the context of each task that it chooses, whose
 //     cause is then an [Cancelled] error with the reason. A task whose context
 //     derives from another one's ends with it. Nothing else ends by it: the
-//     task is over when its owner says so.
+//     task is over when its owner says so. Work that entered by itself, see
+//     [Registry.Enter], is told that reason in place of a context.
 //  3. Lists are in the order of the numbers.
 //
 // The nil *Registry has no tasks: Begin returns its context and a nil *Task,

@@ -85,15 +85,28 @@ type Spec struct {
 	Describe func(i int) string
 }
 
+// Work is work under way that knows by itself how to end; see [Registry.Enter].
+type Work interface {
+	// Describe is as [Spec.Describe].
+	Describe(i int) string
+	// Cancel is told that the work must end, and why. The first reason counts.
+	// It must not block, and may be called after the work's end.
+	Cancel(why error)
+}
+
 // Task is one piece of work under way. It is a context: that of the work.
 type Task struct {
 	context.Context
 	registry *Registry
-	cancel   context.CancelCauseFunc
+	stop     context.CancelCauseFunc // of Context; nil: work is told
+	work     Work                    // nil: Context is the task's own
 	spec     Spec
 	first    uint64 // number of the first of spec.Count tasks
 	started  time.Time
-	over     chan struct{} // closed by End; nil while nobody waits for it
+
+	// Guarded by the registry's lock.
+	cancelled bool
+	over      chan struct{} // closed by End; nil while nobody waits for it
 }
 
 type taskKey struct{}
@@ -142,17 +155,31 @@ func (r *Registry) Begin(ctx context.Context, s Spec) (context.Context, *Task) {
 	if r == nil {
 		return ctx, nil
 	}
-	if s.Count == 0 {
-		s.Count = 1
-	}
-	t := &Task{registry: r, spec: s, started: time.Now()}
-	t.Context, t.cancel = context.WithCancelCause(ctx)
-	r.mu.Lock()
-	t.first = r.last + 1
-	r.last += uint64(s.Count)
-	r.running[t.first] = t
-	r.mu.Unlock()
+	t := &Task{spec: s}
+	t.Context, t.stop = context.WithCancelCause(ctx)
+	r.enter(t)
 	return t, t
+}
+
+// Enter is Begin for who needs no context of its own, and has the memory for
+// the task, which must be new: w says what it does, in place of s.Describe, and
+// is told when it is cancelled. ctx is only looked at, to say of the task that
+// it is cancelled when ctx has ended. r must not be nil.
+func (r *Registry) Enter(ctx context.Context, t *Task, s Spec, w Work) {
+	t.Context, t.work, t.spec = ctx, w, s
+	r.enter(t)
+}
+
+func (r *Registry) enter(t *Task) {
+	t.registry, t.started = r, time.Now()
+	if t.spec.Count == 0 {
+		t.spec.Count = 1
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.first = r.last + 1
+	r.last += uint64(t.spec.Count)
+	r.running[t.first] = t
 }
 
 // End takes the task out of the list.
@@ -168,7 +195,39 @@ func (t *Task) End() {
 		t.over = nil
 	}
 	r.mu.Unlock()
-	t.cancel(context.Canceled) // frees what the context holds in its parent
+	if t.stop != nil {
+		t.stop(context.Canceled) // frees what the context holds in its parent
+	}
+}
+
+// cancel ends the task's context, or tells its work.
+func (t *Task) cancel(why error) {
+	if t.stop != nil {
+		t.stop(why)
+		return
+	}
+	t.registry.mu.Lock()
+	t.cancelled = true
+	t.registry.mu.Unlock()
+	t.work.Cancel(why)
+}
+
+// describe says what a task does; "" if nothing is said.
+func (t *Task) describe(number uint64) string {
+	switch i := int(number - t.first); {
+	case t.work != nil:
+		return t.work.Describe(i)
+	case t.spec.Describe != nil:
+		return t.spec.Describe(i)
+	}
+	return ""
+}
+
+// isCancelled says whether the task was cancelled, or its context has ended.
+func (t *Task) isCancelled() bool {
+	t.registry.mu.Lock()
+	defer t.registry.mu.Unlock()
+	return t.cancelled || t.Err() != nil
 }
 
 // Len returns how many pieces of work are under way.
@@ -218,10 +277,8 @@ func infos(found []chosen) []Info {
 	for i, c := range found {
 		list[i] = Info{
 			ID: ID{c.registry.node, c.number}, Parent: c.spec.Parent, Action: c.spec.Action, OpaqueID: c.spec.OpaqueID,
-			Started: c.started.UnixMilli(), Running: time.Since(c.started), Cancelled: c.Err() != nil,
-		}
-		if c.spec.Describe != nil {
-			list[i].Description = c.spec.Describe(int(c.number - c.first))
+			Started: c.started.UnixMilli(), Running: time.Since(c.started), Cancelled: c.isCancelled(),
+			Description: c.describe(c.number),
 		}
 	}
 	return list

@@ -106,6 +106,39 @@ func TestWithoutARegistryThereAreNoTasks(t *testing.T) {
 	one.End()
 }
 
+// told is work that keeps the reasons it was given.
+type told struct{ reasons []error }
+
+func (w *told) Describe(i int) string { return fmt.Sprint("part ", i) }
+func (w *told) Cancel(why error)      { w.reasons = append(w.reasons, why) }
+
+func TestWorkThatEnteredIsToldWhyItMustEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := task.New("n1")
+		ctx, stop := context.WithCancel(t.Context())
+		var one, two task.Task
+		w, v := &told{}, &told{}
+		r.Enter(ctx, &one, task.Spec{Action: search, Count: 2, OpaqueID: "mine"}, w)
+		r.Enter(ctx, &two, task.Spec{Action: search}, v)
+		time.Sleep(time.Second)
+		all := r.List(task.Filter{})
+		require.Equal(t, task.Info{
+			ID: task.ID{Node: "n1", Number: 2}, Action: search, Description: "part 1", OpaqueID: "mine", Started: time.Now().UnixMilli() - 1000, Running: time.Second,
+		}, all[1])
+		require.Len(t, all, 3)
+		require.True(t, r.Cancel(t.Context(), task.Filter{Number: 1}, "x", false)[0].Cancelled)
+		require.Equal(t, []error{task.NewCancelled("x")}, w.reasons)
+		require.Empty(t, v.reasons)
+		require.NoError(t, ctx.Err())
+		require.Equal(t, []bool{true, true, false}, flags(r))
+		one.End()
+		stop()
+		require.Equal(t, []bool{true}, flags(r), "a task whose context has ended")
+		two.End()
+		require.Zero(t, r.Len())
+	})
+}
+
 func TestAFilterIsBounded(t *testing.T) {
 	require.NoError(t, task.Filter{Actions: make([]string, 100)}.Check())
 	require.Error(t, task.Filter{Actions: make([]string, 101)}.Check())
