@@ -22,7 +22,7 @@ import (
 )
 
 // applierLane is the name of the lane of the node's applier.
-const applierLane = "applier"
+const applierLane = scenario.ApplierLane
 
 // world is the node that is explored and what stands around it. One is used
 // for all schedules of an exploration; only the node is made anew.
@@ -189,7 +189,9 @@ func (x *execution) renew(from *execution) {
 	}
 	x.peaks, x.leave = emptied(old.peaks), emptied(old.leave)
 	x.made, x.rules, x.answers = filled(old.made, from.made), filled(old.rules, from.rules), filled(old.answers, from.answers)
-	x.operations = append(old.operations[:0], from.operations...)
+	if x.operations = append(old.operations[:0], from.operations...); x.operations == nil {
+		x.operations = []check.Operation{} // none, and each would have been noted
+	}
 	x.explained = append(old.explained[:0], from.explained...)
 	x.loose = old.loose[:0]
 	x.holds = old.holds[:0]
