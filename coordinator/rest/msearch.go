@@ -63,8 +63,7 @@ func (s *subSearch) run(ctx context.Context, searcher Searcher) {
 }
 
 // multiParams reads the parameters of a multi-search: how totals are written,
-// and how many searches may run at once. The default is OpenSearch's for the
-// simulated pool: ten for each data node.
+// and how many searches may run at once.
 func (c *call) multiParams() (plainTotal bool, most int, err error) {
 	if plainTotal, err = c.flag("rest_total_hits_as_int", false); err != nil {
 		return false, 0, err
@@ -77,25 +76,11 @@ func (c *call) multiParams() (plainTotal bool, most int, err error) {
 	case err != nil:
 		return false, 0, err
 	case !given:
-		return plainTotal, c.defaultConcurrency(), nil
+		return plainTotal, coordinator.ConcurrentSearches(c.config.Cluster.State()), nil
 	case n < 1:
 		return false, 0, cluster.Errorf(cluster.IllegalArgument, "maxConcurrentSearchRequests must be positive")
 	}
 	return plainTotal, int(min(n, MaxSubSearches)), nil
-}
-
-// searchesPerNode is the least of ten and the size of a data node's pool, which
-// is more.
-const searchesPerNode = 10
-
-func (c *call) defaultConcurrency() int {
-	data := 0
-	for _, n := range c.config.Cluster.State().Nodes() {
-		if n.Has(cluster.Data) {
-			data++
-		}
-	}
-	return max(1, data*searchesPerNode)
 }
 
 // readSubSearches reads a body of lines. A fault of any of them is one of the

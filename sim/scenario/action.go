@@ -56,6 +56,8 @@ type Action struct {
 	DeleteIndex *DeleteIndex `yaml:"delete_index"`
 	// Search sends one search.
 	Search *Search `yaml:"search"`
+	// MultiSearch sends several searches as one request.
+	MultiSearch *MultiSearch `yaml:"msearch"`
 	// Cancel breaks the connection of a search's client.
 	Cancel *Cancel `yaml:"cancel"`
 	// Partition cuts the network between sides; messages are dropped silently.
@@ -180,6 +182,9 @@ type DeleteIndex struct {
 	Request
 }
 
+// DefaultSize is how many hits a search asks for unless the file says otherwise.
+const DefaultSize = 10
+
 // Search is one search.
 type Search struct {
 	Request
@@ -197,12 +202,33 @@ type Search struct {
 	AllowPartial *bool `yaml:"allow_partial"`
 	// Size is the number of hits that are asked for: 10 unless the file says otherwise.
 	Size int `yaml:"size" jsonschema:"minimum=1,maximum=10000"`
+	// Scroll keeps the search open for that long, so that its next page can be asked for.
+	Scroll Duration `yaml:"scroll"`
+	// PageOf is the id of an earlier search with scroll, whose next page this is.
+	PageOf string `yaml:"page_of"`
 	// Lookups are the indices of terms lookups in the query: nested searches, one each, that run first.
 	Lookups []string `yaml:"lookups"`
 	// Unread: the client does not read the answer.
 	Unread bool `yaml:"unread"`
 	// Hold, in explore alone: the search keeps its permit to the end.
 	Hold bool `yaml:"hold"`
+}
+
+// MultiSearch is several searches that are alike, as one request.
+type MultiSearch struct {
+	Request
+	// Searches is how many there are.
+	Searches int `yaml:"searches" jsonschema:"required,minimum=1,maximum=1000"`
+	// MaxConcurrent is how many of them run at once; without it, ten for each data node.
+	MaxConcurrent int `yaml:"max_concurrent" jsonschema:"minimum=1,maximum=1000"`
+	// User whose searches they are; without one they have no principal.
+	User string `yaml:"user"`
+	// Group whose id they carry in the workloadGroupId header; without one the rules decide.
+	Group string `yaml:"group"`
+	// Index that is searched, as an OpenSearch expression; without one, all.
+	Index string `yaml:"index"`
+	// ServiceTime of each shard, in place of the index's.
+	ServiceTime *ServiceTime `yaml:"service_time"`
 }
 
 // Cancel names a search.
@@ -370,6 +396,8 @@ func (a *Action) Request() *Request {
 		return &a.DeleteIndex.Request
 	case a.Search != nil:
 		return &a.Search.Request
+	case a.MultiSearch != nil:
+		return &a.MultiSearch.Request
 	}
 	return nil
 }
@@ -391,7 +419,7 @@ func (a *Action) fill(via string) {
 	}
 	switch {
 	case a.Search != nil:
-		fill(&a.Search.Size, 10)
+		fill(&a.Search.Size, DefaultSize)
 	case a.CreateIndex != nil:
 		a.CreateIndex.Index.fill()
 	case a.Crash != nil:

@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/wlmsim/wlmsim/cluster"
@@ -15,12 +16,13 @@ type program struct {
 	searches []string         // ids of all searches, before and after
 	ids      map[string]bool  // seen so far
 	groups   map[string]bool  // that exist or did
+	scrolls  map[string]bool  // ids of searches that have pages, so far
 	held     map[Release]bool // windows that are open
 	explore  *Explore         // that the actions belong to, or nil
 }
 
 func (c *checker) program(scope Scope) *program {
-	p := &program{ids: map[string]bool{}, groups: map[string]bool{}, held: map[Release]bool{}}
+	p := &program{ids: map[string]bool{}, groups: map[string]bool{}, scrolls: map[string]bool{}, held: map[Release]bool{}}
 	for _, g := range c.file.Groups {
 		p.groups[g.Name] = true
 	}
@@ -191,6 +193,8 @@ func (c *checker) request(at string, a *Action, p *program) {
 		c.word(at+".name", "index", a.DeleteIndex.Name, c.indices)
 	case a.Search != nil:
 		c.search(at, a.Search, p)
+	case a.MultiSearch != nil:
+		c.multiSearch(at, a.MultiSearch, p)
 	}
 }
 
@@ -236,11 +240,43 @@ func (c *checker) search(at string, s *Search, p *program) {
 		c.searched(fmt.Sprintf("%s.lookups[%d]", at, i), index)
 	}
 	c.service(at+".service_time", s.ServiceTime)
+	c.pages(at, s, p)
 	if p.explore != nil && len(s.Lookups) > 0 && (len(s.Lookups) > 1 || p.explore.Node == "") {
 		c.at(at+".lookups", "an exploration follows one nested search, and that of one node alone")
 	}
 	if s.Hold && p.explore == nil {
 		c.at(at+".hold", "hold belongs to explore: in steps give a service_time, or hold a step")
+	}
+}
+
+func (c *checker) multiSearch(at string, s *MultiSearch, p *program) {
+	c.target(at, s.User, s.Group, s.Index)
+	c.service(at+".service_time", s.ServiceTime)
+	if p.explore != nil {
+		c.at(at, "an exploration follows single searches: give each of an msearch an actor of its own")
+	}
+}
+
+// pages checks what a search has to do with scrolls.
+func (c *checker) pages(at string, s *Search, p *program) {
+	if p.explore != nil && (s.Scroll > 0 || s.PageOf != "") {
+		c.at(at, "the pages of a scroll belong to steps: an exploration follows single searches")
+		return
+	}
+	if s.Scroll > 0 && s.ID == "" {
+		c.at(at, "a search with scroll lacks %q, which its pages name it by", "id")
+	}
+	if s.Scroll > 0 && s.PageOf == "" {
+		p.scrolls[s.ID] = true
+	}
+	if s.PageOf == "" {
+		return
+	}
+	c.word(at+".page_of", "earlier search with scroll", s.PageOf, slices.Sorted(maps.Keys(p.scrolls)))
+	for _, key := range []string{"scroll", "index", "service_time", "timeout", "size", "lookups"} {
+		if _, given := c.places[at+"."+key]; given {
+			c.at(at+"."+key, "a page has its %s from the search with scroll: leave it out", key)
+		}
 	}
 }
 

@@ -46,6 +46,12 @@ type SearchAnswer struct {
 	Shards   ShardsSummary `expr:"shards"`
 }
 
+// MultiAnswer is the answer to an msearch: 200, whatever became of its searches.
+type MultiAnswer struct {
+	Answer
+	Items []SearchAnswer `expr:"items"` // of its searches, in their order
+}
+
 // ShardsSummary counts the shards of a search.
 type ShardsSummary struct {
 	Total       int      `expr:"total"`
@@ -134,7 +140,7 @@ type Latency struct {
 // to tell, for a node that is down or a group that is gone, returns an error;
 // the counters of a group that has none read 0. All functions must be set.
 type Env struct {
-	Answers    map[string]any // by id: Answer, SearchAnswer, GroupsAnswer or StatsAnswer; those that lack read as no answer
+	Answers    map[string]any // by id: Answer, SearchAnswer, MultiAnswer, GroupsAnswer or StatsAnswer; those that lack read as no answer
 	Loads      map[string]LoadAnswer
 	Stats      func(node, group string) (Stats, error)    // node "": summed over all
 	Outcomes   func(node, group string) (Outcomes, error) // group "": summed over all
@@ -252,6 +258,8 @@ func (a *Action) answer() any {
 	switch {
 	case a.Search != nil:
 		return SearchAnswer{}
+	case a.MultiSearch != nil:
+		return MultiAnswer{}
 	case a.GetGroups != nil:
 		return GroupsAnswer{}
 	case a.GetStats != nil:
@@ -407,6 +415,8 @@ func addTypes(t reflect.Type, found map[string]reflect.Type) {
 	switch t.Kind() {
 	case reflect.Func:
 		addTypes(t.Out(0), found)
+	case reflect.Slice:
+		addTypes(t.Elem(), found)
 	case reflect.Struct:
 		found[t.String()] = t
 		for i := range t.NumField() {

@@ -14,6 +14,7 @@ const asked = base + `load: [{name: dash, arrive: {closed: 1}, for: 1s}]
 steps:
   - {at: 1s, search: {id: first}}
   - {at: 1s, search: {id: late}}
+  - {at: 1s, msearch: {id: several, searches: 2}}
   - {at: 2s, get_stats: {id: counted, group: analytics}}
   - {at: 2s, get_groups: {id: listed}}
   - {at: 2s, put_group: {id: put, name: analytics}}
@@ -30,6 +31,7 @@ func world() scenario.Env {
 				Answer: scenario.Answer{Status: 429, Error: scenario.Failure{Type: "rejected_execution_exception", Reason: "why"}, Node: "d1", Took: 3 * time.Millisecond},
 				Permit: true, TimedOut: true, Shards: scenario.ShardsSummary{Total: 3, Successful: 2, Failed: 1, FailedNodes: []string{"d2"}},
 			},
+			"several": scenario.MultiAnswer{Answer: scenario.Answer{Status: 200}, Items: []scenario.SearchAnswer{{Permit: true}, {Answer: scenario.Answer{Status: 429}}}},
 			"counted": scenario.StatsAnswer{Answer: scenario.Answer{Status: 200}, Stats: scenario.Stats{TotalThrottled: 7}},
 			"listed":  scenario.GroupsAnswer{Answer: scenario.Answer{Status: 200}, Groups: []string{"analytics"}},
 			"put":     scenario.Answer{Status: 503},
@@ -61,6 +63,7 @@ func TestExpressionsKnowTheWorld(t *testing.T) {
 		`first.status == 429 and first.error.type == "rejected_execution_exception" and first.error.reason == "why"`,
 		`first.node == "d1" and first.took < duration("5ms") and first.permit and first.timed_out`,
 		`first.shards.total == 3 and first.shards.successful == 2 and first.shards.failed == 1 and "d2" in first.shards.failed_nodes`,
+		`several.status == 200 and several.items[0].permit and several.items[1].status == 429 and count(several.items, .status == 429) == 1`,
 		`late.status == 0 and late.node == "" and not late.permit`,
 		`counted.status == 200 and counted.total_throttled == 7`,
 		`listed.groups == ["analytics"] and put.status in [500, 503]`,
@@ -99,6 +102,8 @@ func TestAWorldThatCannotAnswerIsAnError(t *testing.T) {
 
 	_, err = f.Compile(`state("d2").verison > 0`, scenario.InRun)
 	require.ErrorContains(t, err, `did you mean "version"?`)
+	_, err = f.Compile(`several.items[0].statos == 200`, scenario.InRun)
+	require.ErrorContains(t, err, `did you mean "status"?`)
 	_, err = f.Compile(`first.status`, scenario.InRun)
 	require.Error(t, err, "no truth")
 }

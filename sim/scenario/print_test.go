@@ -125,6 +125,12 @@ func drawFile(t *rapid.T) *scenario.File {
 	f.Steps = list(t, 6, func(t *rapid.T) scenario.Step {
 		return scenario.Step{At: drawTime(t), Action: drawAction(t)}
 	})
+	if rapid.Bool().Draw(t, "scroll") {
+		first := scenario.Search{Request: scenario.Request{ID: "scrolled"}, Scroll: drawPositive(t)}
+		at := drawTime(t)
+		f.Steps = append(f.Steps, scenario.Step{At: at, Action: scenario.Action{Search: &first}},
+			scenario.Step{At: at, Action: scenario.Action{Search: &scenario.Search{Request: drawRequest(t), PageOf: "scrolled"}}})
+	}
 	if rapid.Bool().Draw(t, "explore") {
 		f.Explore = drawExplore(t)
 		f.Steps = append(f.Steps, scenario.Step{Action: scenario.Action{Expect: []scenario.Expression{"true"}}})
@@ -267,6 +273,7 @@ func drawAction(t *rapid.T) scenario.Action {
 		{Leave: &scenario.Leave{Node: "leader", ReturnAfter: drawTime(t)}},
 		{Join: &scenario.Join{Node: "d77"}},
 		{Search: &scenario.Search{Index: "logs", Lookups: []string{"logs", "lo*"}}},
+		{MultiSearch: &scenario.MultiSearch{Searches: rapid.IntRange(1, 9).Draw(t, "searches"), MaxConcurrent: rapid.IntRange(0, 9).Draw(t, "at once"), User: rapid.String().Draw(t, "user"), Group: "analytics", Index: "logs", ServiceTime: maybe(t, drawService(t)), Request: drawRequest(t)}},
 		{TransferLeadership: &scenario.TransferLeadership{}},
 		{TransferLeadership: &scenario.TransferLeadership{To: "m1"}},
 		{Disk: &scenario.Disk{Node: "m1", Fault: "full", For: drawTime(t)}},

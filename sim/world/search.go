@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -51,12 +52,65 @@ func lookups(s *scenario.Search) []coordinator.Lookup {
 	return made
 }
 
+// scroll is what the client of a search with pages has to ask for the next one.
+type scroll struct {
+	id   string
+	keep time.Duration
+}
+
+// scrolls are those of the searches of steps, by their ids.
+type scrolls struct {
+	mu sync.Mutex
+	of map[string]scroll
+}
+
+// turned keeps what an answer gave for the next page, if it did.
+func (s *scrolls) turned(search string, keep time.Duration, r *coordinator.Response) {
+	if r == nil || r.ScrollID == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[string]scroll{}
+	}
+	s.of[search] = scroll{id: r.ScrollID, keep: keep}
+}
+
+func (s *scrolls) look(search string) (scroll, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.of[search]
+	return one, ok
+}
+
+// paged makes a search with pages, or the next page of one, of a request, and
+// returns the search whose pages they are. A page that no answer has made
+// possible yet is an error.
+func (w *world) paged(s *scenario.Search, r *coordinator.Request) (of string, err error) {
+	if s.PageOf == "" {
+		r.Scroll = time.Duration(s.Scroll)
+		return s.ID, nil
+	}
+	before, ok := w.scrolls.look(s.PageOf)
+	if !ok {
+		return "", fmt.Errorf("search %s has not been answered with a scroll id", s.PageOf)
+	}
+	r.ScrollID, r.Scroll = before.id, before.keep
+	return s.PageOf, nil
+}
+
+// seen is what a client sees of the end of a search.
+func seen(r *coordinator.Response, err error) scenario.SearchAnswer {
+	a := scenario.SearchAnswer{Answer: explain(err), Shards: summary(r, err)}
+	if r != nil {
+		a.Permit, a.TimedOut = r.Permit, r.TimedOut
+	}
+	return a
+}
+
 // searchStep sends the search of a step.
-func (w *world) searchStep(s *scenario.Search, m *member) {
-	x := w.send(m)
-	w.tally.send()
-	ctx, stop := context.WithCancel(w.principal(s.User, w.file.Users[s.User].Roles))
-	client, leave := context.WithCancel(w.ctx)
+func (w *world) searchStep(s *scenario.Search, m *member) error {
 	r := coordinator.Request{
 		ID: s.ID, Index: s.Index, Size: s.Size, Timeout: time.Duration(s.Timeout), AllowPartial: s.AllowPartial,
 		Lookups: lookups(s),
@@ -68,6 +122,14 @@ func (w *world) searchStep(s *scenario.Search, m *member) {
 	if s.Group != "" {
 		r.GroupHeader = w.ids.group(s.Group)
 	}
+	of, err := w.paged(s, &r)
+	if err != nil {
+		return err
+	}
+	x := w.send(m)
+	w.tally.send()
+	ctx, stop := context.WithCancel(w.principal(s.User, w.file.Users[s.User].Roles))
+	client, leave := context.WithCancel(w.ctx)
 	if s.ID != "" {
 		w.left.set(s.ID, departure{node: m.name, leave: leave, stop: stop})
 	}
@@ -78,11 +140,9 @@ func (w *world) searchStep(s *scenario.Search, m *member) {
 		answer := scenario.SearchAnswer{}
 		answer.Answer = x.deliver(m, func(l *life) scenario.Answer {
 			response, err := l.node.Search(ctx, r)
-			answer.Shards = summary(response, err)
-			if response != nil {
-				answer.Permit, answer.TimedOut = response.Permit, response.TimedOut
-			}
-			return explain(err)
+			w.scrolls.turned(of, r.Scroll, response)
+			answer = seen(response, err)
+			return answer.Answer
 		})
 		if client.Err() != nil {
 			answer = scenario.SearchAnswer{Answer: broke(x.node, gaveUpText)}
@@ -94,6 +154,60 @@ func (w *world) searchStep(s *scenario.Search, m *member) {
 			w.answers.set(s.ID, answer)
 		}
 	})
+	return nil
+}
+
+// multiSearchStep sends the searches of a step as one request. For the promises
+// and the counts each of them is a search of its own.
+func (w *world) multiSearchStep(s *scenario.MultiSearch, m *member) {
+	x := w.send(m)
+	roles := w.file.Users[s.User].Roles
+	ctx := w.principal(s.User, roles)
+	parts := w.parts(s, m)
+	for i := range parts {
+		w.tally.send()
+		w.event(history.Event{Kind: history.RequestSent, Node: x.node, Search: parts[i].ID, Detail: w.owner(s.User, roles)})
+	}
+	w.client(func() {
+		answer := scenario.MultiAnswer{Items: make([]scenario.SearchAnswer, len(parts))}
+		answer.Answer = x.deliver(m, func(l *life) scenario.Answer {
+			most := s.MaxConcurrent
+			if most == 0 {
+				most = coordinator.ConcurrentSearches(l.node.State())
+			}
+			coordinator.RunEach(len(parts), most, func(i int) { answer.Items[i] = seen(l.node.Search(ctx, parts[i])) })
+			return explain(nil)
+		})
+		for i := range parts {
+			one := &answer.Items[i]
+			if answer.Status == 0 { // no answer came, so none of a search
+				*one = scenario.SearchAnswer{Answer: answer.Answer}
+			}
+			one.Node, one.Took = answer.Node, answer.Took
+			w.tally.add(outcomeOf(one.Answer, false), 1, one.Took)
+			w.event(history.Event{Kind: history.RequestAnswered, Node: x.node, Search: parts[i].ID, Status: one.Status, Detail: one.Error.Type})
+		}
+		w.answers.set(s.ID, answer)
+	})
+}
+
+// parts are the searches of an msearch.
+func (w *world) parts(s *scenario.MultiSearch, m *member) []coordinator.Request {
+	name := s.ID
+	if name == "" {
+		name = w.ids.next("msearch", m.name)
+	}
+	one := coordinator.Request{Index: s.Index, Size: scenario.DefaultSize}
+	one.ServiceTime, one.Service = serviceOf(s.ServiceTime)
+	if s.Group != "" {
+		one.GroupHeader = w.ids.group(s.Group)
+	}
+	parts := make([]coordinator.Request, s.Searches)
+	for i := range parts {
+		parts[i] = one
+		parts[i].ID = fmt.Sprintf("%s.%d", name, i)
+	}
+	return parts
 }
 
 // cancelStep breaks the connection of a search's client. The node hears of it

@@ -124,11 +124,14 @@ func (w *world) request(a *scenario.Action) error {
 	if members == nil {
 		return errNoLeader
 	}
-	if a.Search != nil {
-		w.searchStep(a.Search, members[0])
-		return nil
+	switch {
+	case a.Search != nil:
+		return w.searchStep(a.Search, members[0])
+	case a.MultiSearch != nil:
+		w.multiSearchStep(a.MultiSearch, members[0])
+	default:
+		w.requestStep(a, members[0])
 	}
-	w.requestStep(a, members[0])
 	return nil
 }
 

@@ -79,6 +79,42 @@ expect:
   - first.status == 0 and second.status == 200 and unread.status == 0
   - outcomes("m1").cancelled == 1 and outcomes("m1").completed == 2
 `,
+		"the pages of a scroll": `
+switches: {scroll: charged}
+groups: [` + late + `]
+steps:
+  - {at: 1s, search: {id: first, user: bob, group: late, scroll: 1m, size: 2, via: d1}}
+  - {at: 2s, search: {id: second, user: bob, group: late, page_of: first, via: d2}}
+  - {at: 3s, search: {id: other, user: bob, group: late, service_time: 3s, via: d2}}
+  - {at: 4s, search: {id: third, user: bob, group: late, page_of: first, via: d2}}
+  - {at: 5s, search: {id: free, user: bob, page_of: first, via: d2}}
+  - {at: 5s, search: {id: again, user: bob, group: late, page_of: first, via: d1}}
+expect:
+  - first.status == 200 and first.permit and second.status == 200 and second.permit and second.node == "d2"
+  - third.status == 429 and free.status == 200 and not free.permit and again.status == 200
+  - first.shards.total == again.shards.total and again.shards.successful > 0
+`,
+		"a multi-search": `
+groups: [` + late + `]
+steps:
+  - {at: 1s, msearch: {id: one, searches: 3, max_concurrent: 1, user: bob, group: late, service_time: 1s}}
+  - {at: 10s, msearch: {id: three, searches: 3, user: bob, group: late, index: logs, service_time: 1s, via: d1}}
+  - {at: 20s, msearch: {searches: 2, user: bob}}
+expect:
+  - one.status == 200 and all(one.items, .status == 200 and .permit) and one.took > duration("3s")
+  - three.status == 200 and count(three.items, .status == 200) == 1 and count(three.items, .status == 429) == 2
+  - three.items[0].node == "d1" and three.items[2].took == three.took
+  - outcomes("m1").completed == 5 and outcomes("d1").throttled == 2
+`,
+		"a multi-search of a node that crashes": `
+steps:
+  - {at: 1s, msearch: {id: lost, searches: 2, service_time: 5s, via: d1}}
+  - {at: 2s, crash: {node: d1, restart_after: 5s}}
+  - {at: 3s, msearch: {id: refused, searches: 2, via: d1}}
+expect:
+  - lost.status == 0 and len(lost.items) == 2 and lost.items[1].error.reason == "connection reset"
+  - refused.status == 0 and refused.items[0].error.reason == "connection refused"
+`,
 		"a partition cuts a minority off": `
 steps:
   - {at: 10s, partition: {sides: [[m1, d1], rest], for: 30s}}

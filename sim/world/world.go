@@ -58,6 +58,7 @@ type world struct {
 	worse   linkStack
 	lines   links // of the clients of steps
 	left    departures
+	scrolls scrolls
 	answers answers
 	tally   tally // of the searches of steps
 	loads   []*load
