@@ -2,6 +2,8 @@ package shipped_test
 
 import (
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +63,40 @@ func TestEveryExplorationHoldsUnderEveryProfile(t *testing.T) {
 			})
 		}
 	}
+}
+
+var numbers = []string{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
+
+var namedOutcomes = regexp.MustCompile(`(?i)\b(` + strings.Join(numbers, "|") + `) outcomes?\b`)
+
+// outcomesOf reads the number of outcomes that a text names; negative: none.
+func outcomesOf(about string) int {
+	m := namedOutcomes.FindStringSubmatch(about)
+	if m == nil {
+		return -1
+	}
+	return slices.Index(numbers, strings.ToLower(m[1]))
+}
+
+// What a race is about names as many outcomes as the race has, and OpenSearch's
+// part in it. Where a flaw is planted that makes another one possible, the
+// number is wrong.
+func TestARaceNamesTheNumberOfItsOutcomes(t *testing.T) {
+	for _, path := range explorations(t) {
+		if !strings.HasPrefix(path, "explore/") {
+			continue
+		}
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			about := read(t, path).About
+			require.Len(t, explored(t, path, "").Outcomes, outcomesOf(about))
+			require.Contains(t, about, "OpenSearch")
+		})
+	}
+	const lag = "explore/the-registration-lag.yaml"
+	flawed := explored(t, lag, "", "switches.missing_counters=default_group")
+	require.NotEqual(t, outcomesOf(read(t, lag).About), len(flawed.Outcomes))
+	require.Negative(t, outcomesOf("it is admitted or refused"))
 }
 
 // What a file says of a profile is needed: without it, the file breaks.

@@ -192,25 +192,99 @@ func TestRegressionsAreFoundAndFixesHold(t *testing.T) {
 	}
 }
 
-// Every value of a switch that the pull request had and its review changed is
-// planted by some file, alone or with what it needs.
-func TestEveryFlawAsSubmittedHasARegression(t *testing.T) {
-	_, does := corpus(t)
-	planted := map[string]bool{}
-	for file := range does {
-		for name, value := range read(t, "regression/"+file+".yaml").Switches {
-			planted[name+"="+value] = true
+// difference is a switch and a value that some profile has, and what reviewed
+// has in its place.
+type difference struct{ name, value, reviewed string }
+
+// differences lists those of all profiles.
+func differences(t *testing.T) (all []difference) {
+	t.Helper()
+	reviewed := profile(t, wlm.ProfileReviewed)
+	for _, p := range wlm.Profiles() {
+		s := profile(t, p)
+		for _, name := range s.Names() {
+			d := difference{name, s.Get(name), reviewed.Get(name)}
+			if d.value != d.reviewed && !slices.Contains(all, d) {
+				all = append(all, d)
+			}
 		}
 	}
-	submitted, reviewed := profile(t, "submitted"), profile(t, "reviewed")
-	n := 0
-	for _, name := range submitted.Names() {
-		if value := submitted.Get(name); value != reviewed.Get(name) {
-			n++
-			require.Contains(t, planted, name+"="+value)
+	return all
+}
+
+// planted says which switch of a file is planted, and what takes it out.
+type planted struct{ name, value, fix string }
+
+// plantings lists them by the rows of the table.
+func plantings(t *testing.T, rows []regression) (all []planted) {
+	t.Helper()
+	for _, r := range rows {
+		if r.planted() == "" {
+			continue
+		}
+		name, fix, _ := strings.Cut(strings.TrimPrefix(r.planted(), "switches."), "=")
+		all = append(all, planted{name, read(t, "regression/"+r.file+".yaml").Switches[name], fix})
+	}
+	return all
+}
+
+var rowOfForm = regexp.MustCompile("(?m)^\\| `([a-z_]+=[a-z_]+)` \\| [^|]{40,} \\|$")
+
+// forms reads the switches that are no faults.
+func forms(readme string) (all []string) {
+	for _, m := range rowOfForm.FindAllStringSubmatch(readme, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+// uncovered lists the differences that no file plants, either side of them, and
+// that are no forms; and the forms that are no differences.
+func uncovered(all []difference, plants []planted, forms []string) (faults []string) {
+	known := map[string]bool{}
+	for _, d := range all {
+		known[d.name+"="+d.value] = true
+		there := slices.Contains(plants, planted{d.name, d.value, d.reviewed}) || slices.Contains(plants, planted{d.name, d.reviewed, d.value})
+		if form := slices.Contains(forms, d.name+"="+d.value); !there && !form {
+			faults = append(faults, fmt.Sprintf("%s=%s has no regression", d.name, d.value))
+		} else if there && form {
+			faults = append(faults, fmt.Sprintf("%s=%s is planted, so it is no form", d.name, d.value))
 		}
 	}
-	require.Equal(t, 6, n)
+	for _, form := range forms {
+		if !known[form] {
+			faults = append(faults, fmt.Sprintf("%s is a form that no profile has", form))
+		}
+	}
+	return faults
+}
+
+// Every value of a switch in which a profile differs from the reviewed one is
+// planted by some file, alone or with what it needs, or is what takes a flaw of
+// the reviewed one out; or the README says why it is a form.
+func TestEveryDifferenceOfAProfileHasARegression(t *testing.T) {
+	readme, does := corpus(t)
+	rows, _ := regressions(readme, does)
+	all, plants := differences(t), plantings(t, rows)
+	require.Len(t, all, 15)
+	require.Empty(t, uncovered(all, plants, forms(readme)))
+}
+
+// A difference without a file is noticed, whatever it lacks.
+func TestADifferenceWithoutARegressionIsNoticed(t *testing.T) {
+	readme, does := corpus(t)
+	rows, _ := regressions(readme, does)
+	all, plants, named := differences(t), plantings(t, rows), forms(readme)
+	for _, p := range plants {
+		fewer := slices.DeleteFunc(slices.Clone(plants), func(q planted) bool { return q.name == p.name && q.value == p.value && q.fix == p.fix })
+		require.NotEmpty(t, uncovered(all, fewer, named), "without %v", p)
+	}
+	more := append(slices.Clone(all), difference{"counters", "sharded", "safe"})
+	require.Equal(t, []string{"counters=sharded has no regression"}, uncovered(more, plants, named))
+	require.Equal(t, []string{"dimension_key=by has no regression"}, uncovered(all, plants, nil))
+	require.Equal(t, []string{"scroll=charged is planted, so it is no form", "gone=x is a form that no profile has"},
+		uncovered(all, plants, append(slices.Clone(named), "scroll=charged", "gone=x")))
+	require.Empty(t, forms("| `dimension_key=by` | |\n| `dimension_key=by` | so |\n"), "a form has a reason")
 }
 
 func profile(t *testing.T, name string) wlm.Switches {
