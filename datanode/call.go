@@ -3,6 +3,7 @@ package datanode
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/wlmsim/wlmsim/cluster"
@@ -23,7 +24,7 @@ type call struct {
 	answer wire.SearchAnswer
 	task   task.Task
 
-	why error // that the call was cancelled for; guarded by the data node's lock
+	why atomic.Pointer[error] // that the call was cancelled for
 
 	fewTasks   [few]shardTask
 	fewAnswers [few]wire.ShardAnswer
@@ -91,24 +92,22 @@ func (c *call) Describe(i int) string { return "shardId[" + c.r.Shards[i].String
 
 // Cancel implements [task.Work].
 func (c *call) Cancel(why error) {
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	if c.why != nil || c.ctx.Err() != nil {
+	if c.ctx.Err() != nil || !c.why.CompareAndSwap(nil, &why) {
 		return
 	}
-	c.why = why
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
 	c.job.rouse()
 }
 
 // ended returns why the call must not go on, or nil.
 func (c *call) ended() error {
-	c.d.mu.Lock()
-	why := c.why
-	c.d.mu.Unlock()
-	if why == nil && c.ctx.Err() != nil {
+	var why error
+	if cancelled := c.why.Load(); cancelled != nil {
+		why = *cancelled
+	} else if c.ctx.Err() != nil {
 		why = context.Cause(c.ctx)
-	}
-	if why == nil {
+	} else {
 		return nil
 	}
 	return fmt.Errorf("search %s on data node %s: %w", c.r.Search, c.d.config.Node, why)
@@ -162,7 +161,7 @@ func (c *call) serve() error {
 	var timer *time.Timer
 	if open {
 		timer = d.sleepLocked(j)
-		if c.why != nil { // it came before anybody could be woken
+		if c.why.Load() != nil || d.closed.Load() { // it came before anybody could be woken
 			j.rouse()
 		}
 	}
@@ -191,11 +190,11 @@ func (c *call) wait(timer *time.Timer, next time.Time) error {
 		select {
 		case <-over:
 		case <-j.wake:
-			err = c.ended()
+			if err = c.ended(); err == nil && d.closed.Load() {
+				err = ErrClosed
+			}
 		case <-c.ctx.Done():
 			err = c.ended()
-		case <-d.closing:
-			err = ErrClosed
 		}
 		now := time.Now()
 		d.mu.Lock()
@@ -256,6 +255,8 @@ const maxSpare = 1024
 
 // sleepLocked gives a job what it needs to wait.
 func (d *DataNode) sleepLocked(j *job) *time.Timer {
+	j.place = len(d.asleep)
+	d.asleep = append(d.asleep, j)
 	last := len(d.spare) - 1
 	if last < 0 {
 		timer := time.NewTimer(cluster.MaxServiceTime)
@@ -272,6 +273,11 @@ func (d *DataNode) sleepLocked(j *job) *time.Timer {
 
 // wakenLocked takes it back: no one can wake the job from now on.
 func (d *DataNode) wakenLocked(j *job, timer *time.Timer) {
+	last := len(d.asleep) - 1
+	d.asleep[j.place] = d.asleep[last]
+	d.asleep[j.place].place = j.place
+	d.asleep[last] = nil
+	d.asleep = d.asleep[:last]
 	timer.Stop() // from Go 1.23 on nothing stale stays in its channel
 	select {
 	case <-j.wake:

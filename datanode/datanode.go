@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/probe"
@@ -77,17 +78,18 @@ func (c Config) Check() error {
 
 // DataNode is one simulated data node. Make it with [New].
 type DataNode struct {
-	config  Config
-	stream  uint64        // hash of what all its draws share
-	closing chan struct{} // closed by Close
+	config Config
+	stream uint64      // hash of what all its draws share
+	closed atomic.Bool // set under the lock
 
-	mu    sync.Mutex
-	pool  pool
-	names occurrences
-	kept  kept
-	spare []sleeper     // of calls that have returned
-	calls int           // searches that have not returned
-	idle  chan struct{} // closed once it is closing and calls is 0
+	mu     sync.Mutex
+	pool   pool
+	names  occurrences
+	kept   kept
+	asleep []*job        // whose calls wait; Close rouses them, since one channel for all would be dear to wait for
+	spare  []sleeper     // of calls that wait no more
+	calls  int           // searches that have not returned
+	idle   chan struct{} // closed once it is closing and calls is 0
 }
 
 // New returns a data node; it panics with what [Config.Check] finds. It starts
@@ -99,11 +101,10 @@ func New(c Config) *DataNode {
 	}
 	c = c.withDefaults()
 	return &DataNode{
-		config:  c,
-		stream:  hashBytes(hashNumber(0, c.Seed), c.Node),
-		closing: make(chan struct{}),
-		idle:    make(chan struct{}),
-		pool:    pool{workers: c.Workers, places: c.Queue},
+		config: c,
+		stream: hashBytes(hashNumber(0, c.Seed), c.Node),
+		idle:   make(chan struct{}),
+		pool:   pool{workers: c.Workers, places: c.Queue},
 	}
 }
 
@@ -170,7 +171,7 @@ func (d *DataNode) streamOf(from, search string) stream {
 func (d *DataNode) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed() {
+	if d.closed.Load() {
 		return false
 	}
 	d.calls++
@@ -181,17 +182,8 @@ func (d *DataNode) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls--
-	if d.calls == 0 && d.closed() {
+	if d.calls == 0 && d.closed.Load() {
 		close(d.idle)
-	}
-}
-
-func (d *DataNode) closed() bool {
-	select {
-	case <-d.closing:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -200,8 +192,11 @@ func (d *DataNode) closed() bool {
 // called more than once.
 func (d *DataNode) Close() {
 	d.mu.Lock()
-	if !d.closed() {
-		close(d.closing)
+	if !d.closed.Load() {
+		d.closed.Store(true)
+		for _, j := range d.asleep {
+			j.rouse()
+		}
 		if d.calls == 0 {
 			close(d.idle)
 		}

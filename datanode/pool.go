@@ -31,6 +31,7 @@ type job struct {
 	next  int           // the first task that was not handed in
 	open  int           // tasks that wait or run
 	wake  chan struct{} // capacity 1, for whoever waits; nil: nobody does yet, or any more
+	place int           // among those asleep, while somebody waits
 }
 
 // rouse lets whoever waits for the job look again.
