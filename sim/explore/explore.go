@@ -202,9 +202,6 @@ func explored(f *scenario.File, o Options) (*table, error) {
 // prepare makes ready all that outlives executions of one node.
 func prepare(f *scenario.File) (*world, error) {
 	e := f.Explore
-	if len(e.Actors) >= maxLanes {
-		return nil, misfit("explore: %d actors: at most %d", len(e.Actors), maxLanes-1)
-	}
 	w := &world{
 		file: f, names: &names{seed: f.Seed, ids: map[creation]string{}}, lanes: map[string]int{}, deleted: map[string]bool{},
 		log: slog.New(slog.DiscardHandler),
@@ -223,7 +220,8 @@ func prepare(f *scenario.File) (*world, error) {
 	if err := w.furnish(); err != nil {
 		return nil, err
 	}
-	return w, w.cast()
+	w.cast()
+	return w, nil
 }
 
 // switches are the profile's, with those that the file sets one by one.
@@ -284,7 +282,7 @@ func (w *world) found(g *scenario.Group) error {
 
 // cast makes the lanes and their actions, and carries out what of before: needs
 // no node.
-func (w *world) cast() error {
+func (w *world) cast() {
 	e := w.file.Explore
 	w.study()
 	folding := true
@@ -306,16 +304,10 @@ func (w *world) cast() error {
 	w.based.holds = holds
 	var lanes []string
 	for i, one := range e.Actors {
-		if one.Name == applierLane {
-			return misfit("actor %s: that is the name of the lane of the node's applier", applierLane)
-		}
 		lanes = append(lanes, one.Name)
 		a := &actor{w: w, index: i}
 		for k := range one.Value {
 			x := &one.Value[k]
-			if x.Search != nil && x.Search.Hold && k < len(one.Value)-1 {
-				return misfit("actor %s: a search with hold: true keeps its permit to the end, so it is the last action of its actor", one.Name)
-			}
 			r := w.request(x, fmt.Sprintf("%s.%d", one.Name, k))
 			if slices.Contains(e.Together, one.Name) {
 				r.along, r.more = k > 0, k < len(one.Value)-1
@@ -334,7 +326,6 @@ func (w *world) cast() error {
 	w.control = newController(append(lanes, applierLane))
 	w.control.settled = w.settled
 	w.aim()
-	return nil
 }
 
 // study looks at what the program as a whole can do.

@@ -115,8 +115,6 @@ func TestMisfitsAreRefused(t *testing.T) {
 		o      explore.Options
 		want   string
 	}{
-		{"applier: [{search: {}}]", explore.Options{}, "that is the name of the lane of the node's applier"},
-		{"a: [{search: {hold: true}}, {search: {}}]", explore.Options{}, "it is the last action of its actor"},
 		{"a: [{search: {}}]", explore.Options{Schedule: explore.Schedule{"b"}}, `lane "b", which is unknown: one of [a applier]`},
 		{"a: [{search: {}}]", explore.Options{Schedule: explore.Schedule{"applier"}}, "lane applier cannot take turn 1"},
 	} {

@@ -12,14 +12,9 @@ import (
 	"github.com/wlmsim/wlmsim/sim/check"
 	"github.com/wlmsim/wlmsim/sim/exact"
 	"github.com/wlmsim/wlmsim/sim/history"
-	"github.com/wlmsim/wlmsim/sim/netsim"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 	simworld "github.com/wlmsim/wlmsim/sim/world"
 )
-
-// MaxNodes bounds the nodes of a cluster that is explored whole: each link
-// between two is a lane for each kind of traffic.
-const MaxNodes = 5
 
 // spareExecutions is how many executions of one schedule may take another
 // course before the verdict is left open. Outside the exact lane the Go
@@ -30,19 +25,6 @@ const spareExecutions = 5
 // firstLeader leads at the start of each execution.
 const firstLeader = "m1"
 
-// traffic are the kinds of streams between nodes, by the port that one of the
-// two listens on.
-var traffic = []struct {
-	name string
-	port int
-}{{"gossip", simworld.GossipPort}, {"raft", simworld.RaftPort}}
-
-// road is the lane of what is under way from one node to another.
-type road struct {
-	from, to string
-	port     int
-}
-
 // fleet is a whole cluster that is explored. Each execution builds it anew, in
 // a bubble of its own.
 type fleet struct {
@@ -51,8 +33,10 @@ type fleet struct {
 	table   *table
 	lanes   []string
 	index   map[string]int // of lanes
-	roads   map[road]int   // lanes
+	roads   map[road][]int // lanes
 	byLane  map[int]road
+	shaken  bool // the program has the cluster get over something
+	lapses  int  // lane of time that passes; noLane: none
 	before  []scenario.Action
 	actors  [][]scenario.Action
 	hunted  []bool         // by actor: some action cancels a search of it, so that it parks at each step
@@ -70,63 +54,59 @@ type flight struct {
 	base    uint64 // version at the start
 	turn    int
 	last    int           // lane of the turn
+	lapsed  int           // turns in which time passed
+	healed  bool          // everything was healed, since nothing came any more
 	stirred chan struct{} // holds one: a lane parked, an actor ended
 
 	mu      sync.Mutex
-	began   bool              // steps are looked at
-	free    bool              // nobody parks any more
-	cut     bool              // actors begin no further action
-	parked  [][]chan struct{} // by lane: who waits, the oldest first
-	running int               // actors, and searches of before:, that have not ended
-	ended   []bool            // by actor
+	began   bool             // steps are looked at
+	free    bool             // nobody parks any more
+	cut     bool             // actors begin no further action
+	down    map[string]state // nodes that crashed and have not caught up since
+	parked  [][]waiting      // by lane: who waits, the oldest first
+	running int              // actors, and searches of before:, that have not ended
+	ended   []bool           // by actor
 	holds   map[string]*stay
 	events  [][]history.Event // by lane, of the turn under way
 	loose   []history.Event
 	trace   []laneEvent
 }
 
+// waiting is a goroutine of a lane that waits for its turn.
+type waiting struct {
+	node string // whose it is; "": a client's
+	gate chan struct{}
+}
+
 // stay is a search that stays at its data nodes.
 type stay struct {
 	open   chan struct{}
 	opened bool
-	there  bool // it has arrived
+	there  bool                     // it has arrived
+	gone   map[string]chan struct{} // by data node where it stays: closed when that crashes
 }
 
 // newFleet makes ready all that outlives executions.
 func newFleet(f *scenario.File, most int) (*fleet, error) {
 	e := f.Explore
-	nodes := simworld.NodeNames(f)
-	if len(nodes) > MaxNodes {
-		return nil, misfit("explore: without explore.node the whole cluster is explored, and it has %d nodes: at most %d; give cluster.managers and cluster.data", len(nodes), MaxNodes)
-	}
-	x := &fleet{file: f, most: most, index: map[string]int{}, roads: map[road]int{}, byLane: map[int]road{}, lane: map[string]int{}}
+	x := &fleet{file: f, most: most, index: map[string]int{}, roads: map[road][]int{}, byLane: map[int]road{}, lane: map[string]int{}, lapses: noLane}
 	for _, a := range e.Actors {
 		x.add(a.Name)
 	}
+	nodes := simworld.NodeNames(f)
 	for _, node := range nodes {
 		x.add(node + "." + applierLane)
 	}
-	for _, from := range nodes {
-		for _, to := range nodes {
-			for _, kind := range traffic {
-				if from != to {
-					lane := x.add(from + ">" + to + "." + kind.name)
-					r := road{from, to, kind.port}
-					x.roads[r], x.byLane[lane] = lane, r
-				}
-			}
-		}
-	}
-	if len(x.lanes) > maxLanes {
-		return nil, misfit("explore: %d actors and %d nodes make %d lanes: at most %d", len(e.Actors), len(nodes), len(x.lanes), maxLanes)
+	x.shaken = shaken(e)
+	x.pave(nodes)
+	if x.shaken {
+		x.lapses = x.add(timeLane)
 	}
 	x.before = x.named("before", e.Before)
 	for _, a := range e.Actors {
 		x.actors = append(x.actors, x.named(a.Name, a.Value))
 	}
-	if err := x.study(); err != nil {
-		return nil, err
-	}
+	x.study()
 	programs, err := compile(f)
 	if err != nil {
 		return nil, err
@@ -166,17 +146,12 @@ func (x *fleet) named(owner string, actions []scenario.Action) []scenario.Action
 }
 
 // study looks at what the searches of the program meet.
-func (x *fleet) study() error {
+func (x *fleet) study() {
 	x.hunted = make([]bool, len(x.actors))
 	for i, actions := range x.actors {
 		for k := range actions {
-			s := actions[k].Search
-			if s == nil {
-				continue
-			}
-			x.lane[s.ID] = i
-			if s.Hold && k < len(actions)-1 {
-				return misfit("actor %s: a search with hold: true keeps its permit to the end, so it is the last action of its actor", x.lanes[i])
+			if s := actions[k].Search; s != nil {
+				x.lane[s.ID] = i
 			}
 		}
 	}
@@ -189,12 +164,14 @@ func (x *fleet) study() error {
 			}
 		}
 	}
-	return nil
 }
 
 // run executes one schedule; see [table].
 func (x *fleet) run(c chooser, taken []uint8, traced bool) (turns []uint8, whole bool, events []laneEvent, err error) {
-	x.flight = flight{holds: map[string]*stay{}, parked: make([][]chan struct{}, len(x.lanes)), events: make([][]history.Event, len(x.lanes)), ended: make([]bool, len(x.actors))}
+	x.flight = flight{
+		holds: map[string]*stay{}, down: map[string]state{}, parked: make([][]waiting, len(x.lanes)),
+		events: make([][]history.Event, len(x.lanes)), ended: make([]bool, len(x.actors)),
+	}
 	t := x.table
 	r, failed := simworld.Explore(x.file, simworld.Options{Profile: x.file.Profile}, simworld.Exploration{
 		Hook: x,
@@ -229,7 +206,7 @@ func (x *fleet) run(c chooser, taken []uint8, traced bool) (turns []uint8, whole
 func (x *fleet) begin() {
 	x.stirred = make(chan struct{}, 1) // channels belong to the bubble that they are made in
 	for _, id := range x.holding {
-		x.holds[id] = &stay{open: make(chan struct{})}
+		x.holds[id] = &stay{open: make(chan struct{}), gone: map[string]chan struct{}{}}
 	}
 	if x.failed = x.cluster.Settle(firstLeader); x.failed != nil {
 		return
@@ -240,19 +217,16 @@ func (x *fleet) begin() {
 	for i := range x.before {
 		x.prepare(&x.before[i])
 	}
-	n, err := x.cluster.Node(firstLeader)
-	if x.failed = err; err != nil {
-		return
-	}
+	base := uint64(0)
 	for _, name := range x.cluster.Nodes() {
 		if n, err := x.cluster.Node(name); err == nil {
 			n.Coordinator().RefreshRules()
+			base = max(base, n.State().Version())
 		}
 	}
 	x.gather()
 	x.mu.Lock()
-	x.base = n.State().Version()
-	x.free, x.trace = false, nil
+	x.base, x.free, x.trace = base, false, nil
 	x.mu.Unlock()
 	x.cluster.Network().HoldBack(x.explored)
 	for i := range x.actors {
@@ -293,7 +267,7 @@ func (x *fleet) act(i int) {
 	for k := range x.actors[i] {
 		a := &x.actors[i][k]
 		x.mu.Lock()
-		x.parkLocked(i)
+		x.parkLocked(i, "")
 		x.mu.Lock()
 		cut := x.cut
 		x.mu.Unlock()
@@ -310,20 +284,40 @@ func (x *fleet) act(i int) {
 // ask carries out an action and notes it in its lane.
 func (x *fleet) ask(a *scenario.Action, lane int) {
 	first, last, e := history.WriteBegin, history.WriteEnd, history.Event{Detail: describe(a)}
-	if a.Search != nil {
+	switch {
+	case a.Search != nil:
 		first, last, e = history.RequestSent, history.RequestAnswered, history.Event{Search: a.Search.ID}
+	case a.Disturbs():
+		first, last, e = history.FaultBegin, history.FaultEnd, history.Event{Detail: disturbance(a)}
 	}
 	if r := a.Request(); r != nil {
 		e.Node = r.Via
 	}
 	e.Kind = first
 	x.note(lane, e)
+	x.expect(a)
 	answer, err := x.cluster.Ask(a)
 	if err != nil {
 		e.Detail = err.Error()
 	}
+	switch {
+	case a.Search != nil:
+		x.open(a.Search.ID)
+	case a.Crash != nil:
+		x.bury()
+	}
 	e.Kind, e.Status = last, answer.Status
 	x.note(lane, e)
+}
+
+// open lets a search go that stays, or ends its stay.
+func (x *fleet) open(id string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if s := x.holds[id]; s != nil && !s.opened {
+		s.opened = true
+		close(s.open)
+	}
 }
 
 func (x *fleet) note(lane int, e history.Event) {
@@ -343,15 +337,15 @@ func (x *fleet) noteLocked(lane int, e history.Event) {
 	x.events[lane] = append(x.events[lane], e)
 }
 
-// parkLocked lets the caller wait until its lane has its turn, and gives the
-// lock up.
-func (x *fleet) parkLocked(lane int) {
-	if x.free {
+// parkLocked lets the caller, a goroutine of a node or of a client, wait until
+// its lane has its turn, and gives the lock up.
+func (x *fleet) parkLocked(lane int, node string) {
+	if x.free || x.down[node] != up {
 		x.mu.Unlock()
 		return
 	}
 	gate := make(chan struct{})
-	x.parked[lane] = append(x.parked[lane], gate)
+	x.parked[lane] = append(x.parked[lane], waiting{node, gate})
 	x.mu.Unlock()
 	x.stir()
 	<-gate
@@ -368,12 +362,12 @@ func (x *fleet) stir() {
 // Reach implements [probe.Hook].
 func (x *fleet) Reach(e probe.Event) {
 	x.mu.Lock()
-	if !x.began {
+	if !x.began || x.down[e.Node] != up {
 		x.mu.Unlock()
 		return
 	}
 	if e.Step == probe.DataNodeAnswer {
-		x.stayLocked(e.Search)
+		x.stayLocked(e.Search, e.Node)
 		return
 	}
 	lane := x.laneOf(&e)
@@ -382,7 +376,7 @@ func (x *fleet) Reach(e probe.Event) {
 		x.mu.Unlock()
 		return
 	}
-	x.parkLocked(lane)
+	x.parkLocked(lane, e.Node)
 }
 
 // laneOf returns the lane that reached a step: a search's actor or the node's
@@ -397,25 +391,26 @@ func (x *fleet) laneOf(e *probe.Event) int {
 	return noLane
 }
 
-// stayLocked keeps a search at its data node if it is to stay there, and gives
+// stayLocked keeps a search at a data node if it is to stay there, and gives
 // the lock up.
-func (x *fleet) stayLocked(search string) {
+func (x *fleet) stayLocked(search, node string) {
 	s := x.holds[search]
-	if s == nil || s.opened {
+	if s == nil || s.opened || x.down[node] != up {
 		x.mu.Unlock()
 		return
 	}
 	s.there = true
+	gone := s.gone[node]
+	if gone == nil {
+		gone = make(chan struct{})
+		s.gone[node] = gone
+	}
 	x.mu.Unlock()
 	x.stir()
-	<-s.open
-}
-
-// explored says which traffic is explored: everything that nodes say to one
-// another over streams.
-func (x *fleet) explored(from, to string, port int) bool {
-	_, ok := x.roads[road{from, to, port}]
-	return ok
+	select {
+	case <-s.open:
+	case <-gone:
+	}
 }
 
 // nearly is how soon something has to be due to count as now: connections are
@@ -427,13 +422,24 @@ func (x *fleet) settle() (enabled uint64, steps []step) {
 	for x.failed == nil && x.stuck == "" {
 		x.quiet()
 		x.gather()
-		if enabled = x.enabled(); enabled != 0 || x.idle() {
+		x.raise()
+		enabled, idle := x.enabled(), x.idle()
+		switch {
+		case idle && enabled == 0:
+			return 0, nil
+		case enabled != 0 && !idle && x.shaken && x.lapsed < maxLapses:
+			return enabled | 1<<x.lapses, nil
+		case enabled != 0:
 			return enabled, nil
 		}
 		// The clock has to move; what is sent meanwhile is not explored.
 		x.cluster.Network().HoldBack(nil)
-		if !x.await(simworld.SettleBound(x.file)) {
-			x.stuck = x.waiting()
+		switch {
+		case x.await(simworld.SettleBound(x.file)):
+		case x.shaken && !x.healed:
+			x.heal()
+		default:
+			x.stuck = x.waits()
 		}
 		x.cluster.Network().HoldBack(x.explored)
 	}
@@ -497,13 +503,11 @@ func (x *fleet) enabled() (set uint64) {
 		}
 	}
 	x.mu.Unlock()
-	for _, d := range x.cluster.Network().Held() {
-		set |= 1 << x.roads[roadOf(d)]
+	for _, lane := range x.arrivals() {
+		set |= 1 << lane.lane
 	}
 	return set
 }
-
-func roadOf(d netsim.Delivery) road { return road{d.From, d.To, d.Port} }
 
 // idle says whether no client has anything left to do but to stay.
 func (x *fleet) idle() bool {
@@ -525,20 +529,20 @@ func (x *fleet) idleLocked() bool {
 // release implements [stage].
 func (x *fleet) release(lane int) {
 	x.turn, x.last = x.turn+1, lane
-	if r, ok := x.byLane[lane]; ok {
-		x.note(lane, history.Event{Kind: message, Node: r.to})
-		x.cluster.Network().Deliver(r.from, r.to, r.port)
+	if lane == x.lapses {
+		x.lapse()
+		return
+	}
+	if _, ok := x.byLane[lane]; ok {
+		x.deliver(lane)
 		return
 	}
 	x.mu.Lock()
-	gate := x.parked[lane][0]
+	one := x.parked[lane][0]
 	x.parked[lane] = x.parked[lane][1:]
 	x.mu.Unlock()
-	close(gate)
+	close(one.gate)
 }
-
-// message is the kind of the event that a message arrives.
-const message = "message"
 
 // gather puts the events of the turn in order: those of the lane that had it
 // first, then those that it woke.
@@ -572,29 +576,38 @@ func (x *fleet) end(whole bool) {
 	x.mu.Lock()
 	x.free, x.cut = true, !whole
 	for lane, who := range x.parked {
-		for _, gate := range who {
-			close(gate)
+		for _, one := range who {
+			close(one.gate)
 		}
 		x.parked[lane] = nil
 	}
 	x.mu.Unlock()
-	patient := x.wait(x.idleLocked)
+	patient := x.patient()
 	for _, id := range x.holding {
-		x.mu.Lock()
-		s := x.holds[id]
-		s.opened = true
-		close(s.open)
-		x.mu.Unlock()
-		patient = patient && x.wait(x.idleLocked)
+		x.open(id)
+		patient = patient && x.patient()
 	}
 	if !patient && x.stuck == "" {
-		x.stuck = x.waiting()
+		x.stuck = x.waits()
 	}
 	x.gather()
 }
 
-// waiting names a lane that has not come to its end.
-func (x *fleet) waiting() string {
+// patient waits until no client has anything left to do but to stay, and heals
+// everything if that does not come about by itself.
+func (x *fleet) patient() bool {
+	if x.wait(x.idleLocked) {
+		return true
+	}
+	if !x.shaken || x.healed {
+		return false
+	}
+	x.heal()
+	return x.wait(x.idleLocked)
+}
+
+// waits names a lane that has not come to its end.
+func (x *fleet) waits() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.lanes[max(0, slices.Index(x.ended, false))]

@@ -15,7 +15,7 @@ const MaxTurns = 100_000
 // package's comment for how it is written.
 type Schedule []string
 
-var entry = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*(?:>[a-z][0-9]+)?(?:\.[a-z]+)?)(?:[×*]([1-9][0-9]*))?$`)
+var entry = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*(?:>[a-z][0-9]+)?(?:\.[a-z]+)?(?:\.[2-9])?)(?:[×*]([1-9][0-9]*))?$`)
 
 // ParseSchedule reads what [Schedule.String] writes.
 func ParseSchedule(text string) (Schedule, error) {

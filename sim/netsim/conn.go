@@ -196,7 +196,9 @@ func (c *conn) leaveLocked(cause error) {
 	if c.in.from.gone != nil {
 		c.in.forgetLocked()
 		c.out.forgetLocked()
+		return
 	}
+	c.in.unreadLocked()
 }
 
 // LocalAddr implements net.Conn.

@@ -33,8 +33,9 @@
 //     listener, and a number of datagrams under way a link. Close ends every
 //     call and the network's goroutine.
 //  9. No lock is held while a tap, an observer or a caller waits or runs.
-//  10. HoldBack takes streams out of the hands of time: what it names arrives
-//     when Deliver says so, in the order of each stream, and nothing is lost
+//  10. HoldBack takes streams out of the hands of time: what it names, bytes or
+//     the making and ending of connections, arrives when Deliver says so, in the
+//     order of each stream and in any order between streams, and nothing is lost
 //     when it ends.
 //
 // Reads, writes, dials and accepts may be called from any goroutine. Left out

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// HoldBack keeps, from now on, bytes of streams between two hosts from arriving
-// by themselves, where which is true for the sender, the receiver and the
-// listener's port: once sent, they wait until [Network.Deliver] lets them
-// through, one message at a time, in the order of each stream. What was sent at
-// one instant on one stream is one message. The making and ending of
-// connections is not held back, nor are datagrams, nor what is under way
-// already. With nil nothing is held back any more, and what was arrives at its
-// time, which has come. which is called with the network's lock: it must not
-// call the network.
-func (n *Network) HoldBack(which func(from, to string, port int) bool) {
+// HoldBack keeps, from now on, messages of streams between two hosts from
+// arriving by themselves, where which is true for the sender, the receiver, the
+// listener's port and the kind: Data, or what makes and ends a connection. Once
+// sent, they wait until [Network.Deliver] lets them through, one at a time, in
+// the order of each stream. Bytes that were sent at one instant on one stream
+// are one message. Datagrams are not held back, nor what is under way already,
+// nor what nobody is left to read. What a cut meets waits for its end first.
+// With nil nothing is held back any more, and what was arrives at its time,
+// which has come. which is called with the network's lock: it must not call the
+// network.
+func (n *Network) HoldBack(which func(from, to string, port int, what Kind) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.holds = which
@@ -42,22 +43,22 @@ func (n *Network) Held() []Delivery {
 	return all
 }
 
-// Deliver lets the oldest message that is held back between two hosts on a
-// listener's port arrive, now. It returns false when there is none, or a cut
-// keeps it. The config's Observe is called by the caller's goroutine.
-func (n *Network) Deliver(from, to string, port int) bool {
+// Deliver lets a message that [Network.Held] named arrive, now: what its stream
+// holds back in that direction. It returns false when there is none. The
+// config's Observe is called by the caller's goroutine.
+func (n *Network) Deliver(d Delivery) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	i := slices.IndexFunc(n.held, func(h *half) bool {
-		return h.link.from.name == from && h.link.to.name == to && h.from.stream.port == port
+		return h.link.from.name == d.From && h.link.to.name == d.To && h.from.stream.id == d.Stream
 	})
 	if i < 0 {
 		return false
 	}
 	h := n.held[i]
 	n.letLocked(h)
-	d, happened := h.arriveNowLocked()
-	n.observeLocked(d, happened)
+	arrived, happened := h.arriveNowLocked()
+	n.observeLocked(arrived, happened)
 	return happened
 }
 
@@ -74,8 +75,8 @@ func (n *Network) Due() (time.Duration, bool) {
 
 // holdsLocked says whether the first item of a half is to be held back.
 func (n *Network) holdsLocked(h *half) bool {
-	return n.holds != nil && h.items.at(0).what == Data && h.link.from != h.link.to &&
-		n.holds(h.link.from.name, h.link.to.name, h.from.stream.port)
+	return n.holds != nil && h.to.gone == nil && h.link.from != h.link.to &&
+		n.holds(h.link.from.name, h.link.to.name, h.from.stream.port, h.items.at(0).what)
 }
 
 // letLocked takes a half off the list of those held back.
@@ -83,5 +84,25 @@ func (n *Network) letLocked(h *half) {
 	if h.held {
 		h.held = false
 		n.held = slices.DeleteFunc(n.held, func(o *half) bool { return o == h })
+	}
+}
+
+// unreadLocked lets what is held back arrive by itself, as nobody is left to
+// read it.
+func (h *half) unreadLocked() {
+	if h.held {
+		h.net.letLocked(h)
+		h.awaitLocked()
+	}
+}
+
+// stallHeldLocked has the halves of a link that are held back wait for the end
+// of a cut.
+func (l *link) stallHeldLocked() {
+	for _, h := range slices.Clone(l.from.net.held) {
+		if h.link == l {
+			l.from.net.letLocked(h)
+			h.stallLocked()
+		}
 	}
 }

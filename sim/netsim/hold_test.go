@@ -27,7 +27,9 @@ func arrived(c interface {
 func TestWhatIsHeldBackArrivesOneMessageAtATime(t *testing.T) {
 	inBubble(t, netsim.Config{Link: exactly(1)}, func(n *netsim.Network) {
 		near, far := connected(n)
-		n.HoldBack(func(from, to string, port int) bool { return from == "a" && to == "b" && port == 1 })
+		n.HoldBack(func(from, to string, port int, what netsim.Kind) bool {
+			return from == "a" && to == "b" && port == 1 && what == netsim.Data
+		})
 		for _, text := range []string{"one", "two"} {
 			must(near.Write([]byte(text)))
 			must(near.Write([]byte("!"))) // of the same instant: the same message
@@ -41,13 +43,14 @@ func TestWhatIsHeldBackArrivesOneMessageAtATime(t *testing.T) {
 
 		require.Len(t, n.Held(), 1, "one a stream")
 		require.Equal(t, "a -> b :1 data #1 4", n.Held()[0].String()[len(n.Held()[0].At.String())+1:])
-		require.False(t, n.Deliver("b", "a", 1))
-		require.False(t, n.Deliver("a", "b", 2))
-		require.True(t, n.Deliver("a", "b", 1))
+		message := n.Held()[0]
+		require.False(t, n.Deliver(netsim.Delivery{From: "b", To: "a", Stream: message.Stream}))
+		require.False(t, n.Deliver(netsim.Delivery{From: "a", To: "b", Stream: message.Stream + 1}))
+		require.True(t, n.Deliver(message))
 		require.Equal(t, "one!", arrived(far))
 		require.Equal(t, "", arrived(far))
-		require.True(t, n.Deliver("a", "b", 1))
-		require.False(t, n.Deliver("a", "b", 1))
+		require.True(t, n.Deliver(message))
+		require.False(t, n.Deliver(message))
 		require.Equal(t, "two!", arrived(far))
 		time.Sleep(time.Second)
 		_, err := far.Read(make([]byte, 1))
@@ -59,7 +62,7 @@ func TestWhatIsHeldBackIsLetGoOrForgotten(t *testing.T) {
 	inBubble(t, netsim.Config{Link: exactly(1)}, func(n *netsim.Network) {
 		near, far := connected(n)
 		other, _ := connected(n)
-		n.HoldBack(func(string, string, int) bool { return true })
+		n.HoldBack(everything)
 		must(near.Write([]byte("one")))
 		must(other.Write([]byte("lost")))
 		_, due := n.Due()
@@ -73,7 +76,7 @@ func TestWhatIsHeldBackIsLetGoOrForgotten(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		require.Equal(t, "one", arrived(far))
 
-		n.HoldBack(func(string, string, int) bool { return true })
+		n.HoldBack(everything)
 		must(near.Write([]byte("two")))
 		n.Host("b").Crash()
 		n.Host("a").Crash()
@@ -84,14 +87,88 @@ func TestWhatIsHeldBackIsLetGoOrForgotten(t *testing.T) {
 func TestACutKeepsWhatIsHeldBack(t *testing.T) {
 	inBubble(t, netsim.Config{Link: exactly(1)}, func(n *netsim.Network) {
 		near, far := connected(n)
-		n.HoldBack(func(string, string, int) bool { return true })
+		n.HoldBack(everything)
 		must(near.Write([]byte("one")))
 		cut := must(n.Partition([]string{"a"}, []string{"b"}))
-		require.False(t, n.Deliver("a", "b", 1))
+		require.Empty(t, n.Held())
+		must(near.Write([]byte(" and two")))
 		require.Empty(t, n.Held())
 		cut.Heal()
 		require.Len(t, n.Held(), 1)
-		require.True(t, n.Deliver("a", "b", 1))
-		require.Equal(t, "one", arrived(far))
+		require.True(t, n.Deliver(n.Held()[0]))
+		require.Equal(t, "one and two", arrived(far), "in one burst")
+	})
+}
+
+// everything is held back.
+func everything(string, string, int, netsim.Kind) bool { return true }
+
+// Promise 10: streams overtake one another.
+func TestWhatIsHeldBackMayOvertakeOtherStreams(t *testing.T) {
+	inBubble(t, netsim.Config{Link: exactly(1)}, func(n *netsim.Network) {
+		near, far := connected(n)
+		other, beyond := connected(n)
+		n.HoldBack(everything)
+		must(near.Write([]byte("first")))
+		must(other.Write([]byte("second")))
+		require.True(t, n.Deliver(n.Held()[1]))
+		require.Equal(t, "second", arrived(beyond))
+		require.Equal(t, "", arrived(far))
+		require.True(t, n.Deliver(n.Held()[0]))
+		require.Equal(t, "first", arrived(far))
+	})
+}
+
+// Promise 10: a connection is made and ended message by message, and its host
+// may crash in between.
+func TestConnectionsAreHeldBack(t *testing.T) {
+	inBubble(t, netsim.Config{Link: exactly(1)}, func(n *netsim.Network) {
+		listener := must(n.Host("b").Listen(1))
+		n.HoldBack(everything)
+		results := make(chan error, 2)
+		dial := func() {
+			_, err := n.Host("a").Dial(background, n.Host("b").Address(1))
+			results <- err
+		}
+		go dial()
+		bubble.Wait()
+		require.Equal(t, netsim.Dialled, n.Held()[0].Kind)
+		require.True(t, n.Deliver(n.Held()[0]))
+		accepted := must(listener.Accept())
+		require.Equal(t, netsim.Connected, n.Held()[0].Kind)
+		require.True(t, n.Deliver(n.Held()[0]))
+		require.NoError(t, <-results)
+
+		go dial()
+		bubble.Wait()
+		n.Host("b").Crash()
+		held := n.Held() // the oldest first
+		require.Equal(t, []netsim.Kind{netsim.Dialled, netsim.Reset}, []netsim.Kind{held[0].Kind, held[1].Kind})
+		require.True(t, n.Deliver(held[0]))
+		require.Equal(t, netsim.Refused, n.Held()[1].Kind)
+		require.True(t, n.Deliver(n.Held()[1]))
+		require.ErrorContains(t, <-results, "refused")
+		_, err := accepted.Read(make([]byte, 1))
+		require.ErrorContains(t, err, "reset", "its own calls fail at once")
+	})
+}
+
+// Promise 10: what nobody is left to read is not in the way.
+func TestWhatNobodyReadsIsNotHeldBack(t *testing.T) {
+	inBubble(t, netsim.Config{Link: exactly(1)}, func(n *netsim.Network) {
+		near, far := connected(n)
+		n.HoldBack(everything)
+		must(near.Write([]byte("unread")))
+		n.Host("b").Crash()
+		require.Len(t, n.Held(), 1, "the reset")
+		require.Equal(t, netsim.Reset, n.Held()[0].Kind)
+		time.Sleep(time.Second)
+		must(near.Write([]byte("unread too")))
+		time.Sleep(time.Second)
+		require.Len(t, n.Held(), 1)
+		require.True(t, n.Deliver(n.Held()[0]))
+		_, err := near.Write([]byte("!"))
+		require.ErrorContains(t, err, "reset")
+		_ = far
 	})
 }

@@ -159,6 +159,7 @@ func (n *Network) cut(a, b []string, both bool) (*Cut, error) {
 	}
 	for _, l := range c.links {
 		l.cuts++
+		l.stallHeldLocked()
 	}
 	n.cuts = append(n.cuts, c)
 	return c, nil

@@ -30,8 +30,8 @@ type Network struct {
 	idle     []*waiter
 	spare    []*datagram
 	stats    Stats
-	holds    func(from, to string, port int) bool // see HoldBack; nil: nothing
-	held     []*half                              // whose first item is held back, oldest first
+	holds    func(from, to string, port int, what Kind) bool // see HoldBack; nil: nothing
+	held     []*half                                         // whose first item is held back, oldest first
 }
 
 const never = math.MaxInt64

@@ -64,8 +64,12 @@ type Action struct {
 	Partition *Partition `yaml:"partition"`
 	// Link makes the network between sides worse.
 	Link *Link `yaml:"link"`
+	// Heal ends every partition, and whatever link made worse.
+	Heal *Heal `yaml:"heal"`
 	// Crash stops a node at once: its links are cut and its store is frozen.
 	Crash *Crash `yaml:"crash"`
+	// Restart starts a node again that has crashed, before its time.
+	Restart *Restart `yaml:"restart"`
 	// Leave takes a node out in an orderly way.
 	Leave *Leave `yaml:"leave"`
 	// Join starts one more node, or a second one under a name that is taken.
@@ -275,6 +279,15 @@ type Crash struct {
 	// NewAddress: it comes back at another address.
 	NewAddress bool `yaml:"new_address"`
 }
+
+// Restart names a node that a crash took down. One that is up stays as it is.
+type Restart struct {
+	// Node that starts again, with what its crash says of its disk: a name or all.
+	Node string `yaml:"node" jsonschema:"required"`
+}
+
+// Heal is about the whole network, and says nothing more.
+type Heal struct{}
 
 // Leave may end with a return.
 type Leave struct {

@@ -65,83 +65,6 @@ func (c *checker) repeat(path string, s *Step) {
 	}
 }
 
-func (c *checker) explore() {
-	e := c.file.Explore
-	if e == nil {
-		return
-	}
-	if e.Node != "" {
-		c.node("explore.node", e.Node)
-	}
-	if len(e.Actors) == 0 {
-		c.at("explore.actors", "nobody acts: give actors")
-	}
-	if len(e.Observe) == 0 {
-		c.at("explore.observe", "nothing is observed: give observe")
-	}
-	p := c.program(InExplore)
-	p.explore = e
-	for i := range e.Before {
-		c.explored(fmt.Sprintf("explore.before[%d]", i), &e.Before[i], p)
-	}
-	for _, actor := range e.Actors {
-		c.actor(actor, p)
-	}
-	for i, name := range e.Together {
-		c.together(fmt.Sprintf("explore.together[%d]", i), name, e)
-	}
-}
-
-// together checks that the actions of an actor can reach a node as one version.
-func (c *checker) together(path, name string, e *Explore) {
-	var names []string
-	for _, actor := range e.Actors {
-		names = append(names, actor.Name)
-	}
-	c.word(path, "actor", name, names)
-	if e.Node == "" {
-		c.at(path, "changes come together at one node: give explore.node")
-	}
-	for _, actor := range e.Actors {
-		for i := range actor.Value {
-			if actor.Name == name && !actor.Value[i].changes() {
-				c.at(path, "actor %s does more than change the state, which cannot come with a version", name)
-			}
-		}
-	}
-}
-
-// changes says whether an action makes a new version of the state.
-func (a *Action) changes() bool {
-	return a.Request() != nil && a.Search == nil && a.GetGroups == nil && a.GetStats == nil
-}
-
-func (c *checker) actor(actor Entry[[]Action], p *program) {
-	path := "explore.actors." + actor.Name
-	c.identifier(path, "actor", actor.Name)
-	if len(actor.Value) == 0 {
-		c.at(path, "actor %s does nothing", actor.Name)
-	}
-	for i := range actor.Value {
-		c.explored(fmt.Sprintf("%s[%d]", path, i), &actor.Value[i], p)
-	}
-}
-
-// explored checks an action of an exploration: a request, or a search's end.
-func (c *checker) explored(path string, a *Action, p *program) {
-	if !c.action(path, a, p) {
-		return
-	}
-	r := a.Request()
-	switch {
-	case a.TransferLeadership != nil && p.explore.Node == "":
-	case r == nil && a.Cancel == nil:
-		c.at(path, "%s cannot be explored: requests and cancel can, and transfer_leadership where no node is named", a.Name())
-	case r != nil && p.explore.Node != "" && r.Via != p.explore.Node:
-		c.at(path+"."+a.Name()+".via", "node %s alone is explored: leave via out", p.explore.Node)
-	}
-}
-
 // action checks one action; false means that it is not one action.
 func (c *checker) action(path string, a *Action, p *program) bool {
 	names := a.Names()
@@ -327,6 +250,8 @@ func (c *checker) faultsOf(at string, a *Action) {
 		c.link(at, a.Link)
 	case a.Crash != nil:
 		c.node(at+".node", a.Crash.Node, Leader, All)
+	case a.Restart != nil:
+		c.node(at+".node", a.Restart.Node, All)
 	case a.Leave != nil:
 		c.node(at+".node", a.Leave.Node, Leader)
 	case a.Join != nil:

@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -192,7 +193,15 @@ func TestFaults(t *testing.T) {
 		{"role without a name", `users: {u: {roles: [""]}}`, `1:21: a name of 0 bytes: 1 to 1024`},
 		{"explore without actors", "explore: {actors: {}, observe: {a: '1'}}", `nobody acts: give actors`},
 		{"explore without observe", "explore: {actors: {a: [{search: {}}]}, observe: {}}", `nothing is observed: give observe`},
-		{"explored fault", "explore: {actors: {a: [{crash: {node: m1}}]}, observe: {a: '1'}}", `1:24: crash cannot be explored: requests and cancel can`},
+		{"explored fault", "explore: {actors: {a: [{disk: {node: m1, fault: full}}]}, observe: {a: '1'}}", `1:24: disk cannot be explored: requests and cancel can, and in a whole cluster partition, heal, crash, restart, transfer_leadership`},
+		{"explored crash of one node", "explore: {node: m1, actors: {a: [{crash: {node: m1}}]}, observe: {a: '1'}}", `1:34: crash needs a whole cluster, and m1 alone is explored: leave explore.node out`},
+		{"explored crash that counts time", "explore: {actors: {a: [{crash: {node: m1, restart_after: 1s}}]}, observe: {a: '1'}}", `1:58: an exploration has orders and no times: have an actor restart m1`},
+		{"explored partition that counts time", "explore: {actors: {a: [{partition: {sides: [[m1], rest], for: 1s}}]}, observe: {a: '1'}}", `1:63: an exploration has orders and no times: have an actor heal`},
+		{"restart of an unknown node", "steps: [{at: 1s, restart: {node: m9}}]", `unknown node "m9"`},
+		{"heal with more", "steps: [{at: 1s, heal: {node: m1}}]", `unknown key "node"`},
+		{"too many actors", "explore: {node: m1, actors: {" + actors(17) + "}, observe: {v: '1'}}", `1:29: 17 actors interleave in too many ways: at most 16`},
+		{"actor of the applier's name", "explore: {node: m1, actors: {applier: [{search: {}}]}, observe: {v: '1'}}", `1:39: applier is the name of the lane of the node's applier`},
+		{"hold that is not the last action", "explore: {node: m1, actors: {a: [{search: {hold: true}}, {search: {}}]}, observe: {v: '1'}}", `1:50: a search with hold: true keeps its permit to the end, so it is the last action of its actor`},
 		{"explored node and via", "explore: {node: m1, actors: {a: [{search: {via: m2}}]}, observe: {a: '1'}}", `1:49: node m1 alone is explored: leave via out`},
 		{"actor does nothing", "explore: {actors: {a: []}, observe: {a: '1'}}", `1:23: actor a does nothing`},
 		{"search of another part", "steps: [{at: 1s, search: {id: s}}]\nexplore: {actors: {a: [{search: {}}]}, observe: {a: s.status}}", `2:53: unknown name "s"`},
@@ -376,4 +385,19 @@ func TestGroupsBecomeCommands(t *testing.T) {
 	g.Throttling = &scenario.Throttling{Attribute: cluster.ByRole}
 	require.Equal(t, cluster.ThrottlingPatch{Attribute: cluster.Give(cluster.ByRole)}, g.Update().Throttling)
 	require.Equal(t, "true", *g.Update().Settings.Set["override_request_values"])
+}
+
+// actors returns the text of so many actors.
+func actors(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("a%d: [{search: {}}]", i))
+	}
+	return strings.Join(all, ", ")
+}
+
+// Promise 2: what cannot be explored is a fault of the file.
+func TestTooLargeAClusterToExplore(t *testing.T) {
+	_, err := scenario.Parse("x.yaml", []byte("version: 1\nname: x\nexplore: {actors: {a: [{search: {}}]}, observe: {v: '1'}}"))
+	require.ErrorContains(t, err, "x.yaml:3:10: without explore.node the whole cluster is explored, and it has 6 nodes: at most 5; give cluster.managers and cluster.data")
 }

@@ -132,7 +132,7 @@ func drawFile(t *rapid.T) *scenario.File {
 			scenario.Step{At: at, Action: scenario.Action{Search: &scenario.Search{Request: drawRequest(t), PageOf: "scrolled"}}})
 	}
 	if rapid.Bool().Draw(t, "explore") {
-		f.Explore = drawExplore(t)
+		f.Explore, f.Cluster.Managers, f.Cluster.Data = drawExplore(t), 2, 3 // no more are explored whole
 		f.Steps = append(f.Steps, scenario.Step{Action: scenario.Action{Expect: []scenario.Expression{"true"}}})
 	}
 	return f
@@ -270,6 +270,8 @@ func drawAction(t *rapid.T) scenario.Action {
 		{Partition: &scenario.Partition{Between: between}},
 		{Link: &scenario.Link{Between: between, Network: scenario.Network{Loss: 0.5, Latency: maybe(t, drawRange(t))}}},
 		{Crash: &scenario.Crash{Node: "all", RestartAfter: drawTime(t), Disk: "lost", NewAddress: true}},
+		{Restart: &scenario.Restart{Node: "m1"}},
+		{Heal: &scenario.Heal{}},
 		{Leave: &scenario.Leave{Node: "leader", ReturnAfter: drawTime(t)}},
 		{Join: &scenario.Join{Node: "d77"}},
 		{Search: &scenario.Search{Index: "logs", Lookups: []string{"logs", "lo*"}}},

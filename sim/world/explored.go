@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wlmsim/wlmsim/cluster/probe"
+	"github.com/wlmsim/wlmsim/cluster/replica"
 	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/sim/history"
 	"github.com/wlmsim/wlmsim/sim/netsim"
@@ -65,10 +66,19 @@ func (c *Cluster) Settle(leader string) error {
 	}
 }
 
+// Heal ends every fault in force: cuts heal, and nodes that crashed are started
+// again. It returns when they have been.
+func (c *Cluster) Heal() {
+	for _, one := range c.w.faults.all() {
+		c.w.endFault(one)
+	}
+}
+
 // Ask carries out an action of an explore block as its client, on the caller's
-// goroutine: a request, a cancel, or a move of the leadership. There is no way
-// there and back, and the clock moves only if a node waits for it. A search has
-// an id. The answer is known to expressions when Ask returns.
+// goroutine: a request, a cancel, or what the cluster has to get over. There is
+// no way there and back, and the clock moves only if a node waits for it. A
+// search has an id. The answer is known to expressions when Ask returns. Who
+// asks a node that is down, or goes down meanwhile, learns just that.
 func (c *Cluster) Ask(a *scenario.Action) (scenario.Answer, error) {
 	w := c.w
 	switch {
@@ -78,8 +88,8 @@ func (c *Cluster) Ask(a *scenario.Action) (scenario.Answer, error) {
 			d.stop()
 		}
 		return scenario.Answer{Status: 200}, nil
-	case a.TransferLeadership != nil:
-		return w.askTransfer(a.TransferLeadership), nil
+	case a.Disturbs():
+		return w.askDisturbance(a)
 	case a.Request() == nil:
 		return scenario.Answer{}, fmt.Errorf("%s is not for an explorer", a.Name())
 	}
@@ -88,10 +98,14 @@ func (c *Cluster) Ask(a *scenario.Action) (scenario.Answer, error) {
 		return scenario.Answer{}, errNoLeader
 	}
 	l, err := w.up(members[0].name)
-	if err != nil {
-		return scenario.Answer{}, err
-	}
-	if a.Search != nil {
+	switch {
+	case err != nil && a.Search != nil:
+		return w.askDown(a, members[0].name, scenario.SearchAnswer{Answer: broke(members[0].name, refusedText)}), err
+	case err != nil:
+		full := empty(a)
+		*common(&full) = broke(members[0].name, refusedText)
+		return w.askDown(a, members[0].name, deref(full)), err
+	case a.Search != nil:
 		return w.askSearch(a.Search, l), nil
 	}
 	w.event(history.Event{Kind: history.WriteBegin, Node: l.m.name, Detail: describe(a)})
@@ -106,9 +120,42 @@ func (c *Cluster) Ask(a *scenario.Action) (scenario.Answer, error) {
 	}
 	answer := common(&full)
 	answer.Node = l.m.name
+	if l.isGone() {
+		full = empty(a)
+		answer = common(&full)
+		*answer = broke(l.m.name, resetText)
+	}
 	w.event(history.Event{Kind: history.WriteEnd, Node: l.m.name, Status: answer.Status, Detail: describe(a)})
 	w.answers.set(a.ID(), deref(full))
 	return *answer, nil
+}
+
+// askDown gives the answer of a node that is down.
+func (w *world) askDown(a *scenario.Action, node string, full any) scenario.Answer {
+	w.answers.set(a.ID(), full)
+	return broke(node, refusedText)
+}
+
+// askDisturbance does what the cluster has to get over. It is an error if that
+// cannot be begun, as without a leader that is named.
+func (w *world) askDisturbance(a *scenario.Action) (scenario.Answer, error) {
+	var err error
+	switch {
+	case a.TransferLeadership != nil:
+		return w.askTransfer(a.TransferLeadership), nil
+	case a.Crash != nil:
+		err = w.crash(a.Crash)
+	case a.Restart != nil:
+		w.restartNow(a.Restart)
+	case a.Partition != nil:
+		err = w.partition(a.Partition)
+	case a.Heal != nil:
+		w.healNetwork()
+	}
+	if err != nil {
+		return scenario.Answer{Status: 503, Error: scenario.Failure{Reason: err.Error()}}, err
+	}
+	return scenario.Answer{Status: 200}, nil
 }
 
 func (w *world) askSearch(s *scenario.Search, l *life) scenario.Answer {
@@ -132,13 +179,28 @@ func (w *world) askSearch(s *scenario.Search, l *life) scenario.Answer {
 	if response != nil {
 		answer.Permit, answer.TimedOut = response.Permit, response.TimedOut
 	}
-	if client.Err() != nil {
+	switch {
+	case client.Err() != nil:
 		answer = scenario.SearchAnswer{Answer: broke(l.m.name, gaveUpText)}
+	case l.isGone():
+		answer = scenario.SearchAnswer{Answer: broke(l.m.name, resetText), Shards: answer.Shards}
 	}
 	w.tally.add(outcomeOf(answer.Answer, client.Err() != nil), 1, time.Since(sent))
 	w.event(history.Event{Kind: history.RequestAnswered, Node: l.m.name, Search: s.ID, Status: answer.Status, Detail: answer.Error.Type})
 	w.answers.set(s.ID, answer)
 	return answer.Answer
+}
+
+// succession is how long a manager of so many, the first one being 0, does
+// without a leader's word in an exploration, before it asks for votes. Who has
+// heard of a leader gives nobody its vote, so that the last one to miss it takes
+// over: m1 at the start, and then the first of those that can.
+func succession(manager, managers int) replica.Timings {
+	heartbeat := time.Second
+	if manager > 0 {
+		heartbeat <<= managers - manager
+	}
+	return replica.Timings{Heartbeat: heartbeat, Election: heartbeat, Lease: heartbeat / 2}
 }
 
 // askTransfer moves the leadership; 503 if it stays.

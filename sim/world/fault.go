@@ -22,8 +22,10 @@ type faults struct {
 }
 
 type fault struct {
-	text string
-	end  func()
+	text    string
+	end     func()
+	network bool    // it is one of links
+	down    *member // that a crash keeps down; nil: it is no crash
 }
 
 type delay struct {
@@ -39,12 +41,10 @@ type countFault struct {
 }
 
 // begin notes a fault that has begun.
-func (f *faults) begin(text string, end func()) *fault {
-	one := &fault{text: text, end: end}
+func (f *faults) begin(one *fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.active = append(f.active, one)
-	return one
 }
 
 // end ends a fault unless that has been done.
@@ -71,8 +71,12 @@ func (f *faults) all() []*fault {
 // fault puts a fault in force, for so long, or until everything heals if it is
 // 0.
 func (w *world) fault(text string, length scenario.Duration, end func()) {
-	one := w.faults.begin(text, end)
-	w.event(history.Event{Kind: history.FaultBegin, Detail: text})
+	w.inForce(&fault{text: text, end: end}, length)
+}
+
+func (w *world) inForce(one *fault, length scenario.Duration) {
+	w.faults.begin(one)
+	w.event(history.Event{Kind: history.FaultBegin, Detail: one.text})
 	if length == 0 {
 		return
 	}
@@ -134,7 +138,7 @@ func (w *world) partition(p *scenario.Partition) error {
 			text += " " + c.String()
 		}
 	}
-	w.fault(text, p.For, heal)
+	w.inForce(&fault{text: text, end: heal, network: true}, p.For)
 	return nil
 }
 
@@ -189,7 +193,7 @@ func (w *world) linkFault(l *scenario.Link) error {
 		}
 	}
 	w.worse.add(w.net, one)
-	w.fault("link "+one.faults.String(), l.For, func() { w.worse.remove(w.net, one) })
+	w.inForce(&fault{text: "link " + one.faults.String(), end: func() { w.worse.remove(w.net, one) }, network: true}, l.For)
 	return nil
 }
 

@@ -150,6 +150,9 @@ func (m *member) config(l *life) (node.Config, error) {
 	if m.founder && m.lives == 0 {
 		c.Bootstrap = w.founders()
 	}
+	if w.options.explored != nil && m.role == cluster.Manager {
+		c.Timings = succession(slices.Index(w.list(), m), w.file.Cluster.Managers)
+	}
 	return c, m.listen(&c, l)
 }
 

@@ -96,6 +96,10 @@ func (w *world) begin(s start) error {
 		return w.linkFault(a.Link)
 	case a.Crash != nil:
 		return w.crash(a.Crash)
+	case a.Restart != nil:
+		w.client(func() { w.restartNow(a.Restart) }) // the node's end may take time
+	case a.Heal != nil:
+		w.healNetwork()
 	case a.Leave != nil:
 		return w.leave(a.Leave)
 	case a.Join != nil:
@@ -183,10 +187,10 @@ func (w *world) crash(c *scenario.Crash) error {
 		if c.Disk == "lost" {
 			text += ", disk lost"
 		}
-		w.fault(text, c.RestartAfter, func() {
+		w.inForce(&fault{text: text, down: m, end: func() {
 			<-closed
 			w.restart(m, c.Disk == "lost", c.NewAddress)
-		})
+		}}, c.RestartAfter)
 	}
 	return nil
 }
