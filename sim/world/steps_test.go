@@ -41,6 +41,20 @@ expect:
   - anew.status == 200 and third.status == 200 and not third.permit
   - outcomes("d2", "g").throttled == 1 and outcomes("d2").completed == 2
 `,
+		"a cut heals and a node restarts when steps say so": `
+steps:
+  - {at: 1s, partition: {sides: [[d1], rest]}}
+  - {at: 1s, crash: {node: d2}}
+  - {at: 9s, search: {id: down, via: d2}}
+  - {at: 10s, expect: ['state("m1").members == 4']}
+  - {at: 10s, restart: {node: d2}}
+  - {at: 10s, restart: {node: m1}}
+  - {at: 11s, heal: {}}
+  - {at: 30s, expect: ['state("m1").members == 6', 'state("d1").members == 6']}
+  - {at: 30s, search: {id: up, via: d2}}
+expect:
+  - down.status == 0 and up.status == 200
+`,
 		"stats, settings, rules and indices": `
 users: {alice: {roles: [analyst]}}
 steps:
