@@ -105,8 +105,10 @@ type Task struct {
 	started  time.Time
 
 	// Guarded by the registry's lock.
-	cancelled bool
-	over      chan struct{} // closed by End; nil while nobody waits for it
+	before, after *Task // its neighbours in the list
+	listed        bool
+	cancelled     bool
+	over          chan struct{} // closed by End; nil while nobody waits for it
 }
 
 type taskKey struct{}
@@ -138,13 +140,14 @@ func (t *Task) ID() ID {
 type Registry struct {
 	node string
 
-	mu      sync.Mutex
-	last    uint64
-	running map[uint64]*Task // by first number
+	mu            sync.Mutex
+	number        uint64 // the last one given
+	pieces        int    // under way
+	oldest, newest *Task // the ends of the list of what is under way, in order of the numbers
 }
 
 // New returns the registry of a node, whose id, not its name, is given.
-func New(node string) *Registry { return &Registry{node: node, running: map[uint64]*Task{}} }
+func New(node string) *Registry { return &Registry{node: node} }
 
 // Node returns the id of the registry's node.
 func (r *Registry) Node() string { return r.node }
@@ -177,9 +180,35 @@ func (r *Registry) enter(t *Task) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t.first = r.last + 1
-	r.last += uint64(t.spec.Count)
-	r.running[t.first] = t
+	t.first = r.number + 1
+	r.number += uint64(t.spec.Count)
+	r.addLocked(t)
+}
+
+func (r *Registry) addLocked(t *Task) {
+	r.pieces++
+	t.listed, t.before = true, r.newest
+	if r.newest == nil {
+		r.oldest = t
+	} else {
+		r.newest.after = t
+	}
+	r.newest = t
+}
+
+func (r *Registry) removeLocked(t *Task) {
+	r.pieces--
+	if t.before == nil {
+		r.oldest = t.after
+	} else {
+		t.before.after = t.after
+	}
+	if t.after == nil {
+		r.newest = t.before
+	} else {
+		t.after.before = t.before
+	}
+	t.listed, t.before, t.after = false, nil, nil
 }
 
 // End takes the task out of the list.
@@ -189,7 +218,9 @@ func (t *Task) End() {
 	}
 	r := t.registry
 	r.mu.Lock()
-	delete(r.running, t.first)
+	if t.listed {
+		r.removeLocked(t)
+	}
 	if t.over != nil {
 		close(t.over)
 		t.over = nil
@@ -234,7 +265,7 @@ func (t *Task) isCancelled() bool {
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.running)
+	return r.pieces
 }
 
 // chosen is a task that a filter took.
@@ -248,25 +279,14 @@ func (r *Registry) choose(f Filter) []chosen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []chosen
-	for _, t := range r.running {
+	for t := r.oldest; t != nil; t = t.after {
 		for number := t.first; number < t.first+uint64(t.spec.Count); number++ {
 			if f.takes(t, number) {
 				found = append(found, chosen{t, number})
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b chosen) int { return compareNumbers(a.number, b.number) })
 	return found
-}
-
-func compareNumbers(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // List returns the tasks that a filter takes.
@@ -305,7 +325,7 @@ func (r *Registry) Cancel(ctx context.Context, f Filter, reason string, wait boo
 // await waits until a task is over and says whether it came to that.
 func (r *Registry) await(ctx context.Context, t *Task) bool {
 	r.mu.Lock()
-	if r.running[t.first] != t {
+	if !t.listed {
 		r.mu.Unlock()
 		return true
 	}

@@ -13,8 +13,8 @@ type Network struct {
 	cfg   Config
 	start time.Time
 
-	stop, ended chan struct{}
-	timer       *time.Timer // fires when the first event is due
+	ended chan struct{}
+	timer *time.Timer // fires when the first event is due, and when the network closes
 
 	mu       sync.Mutex // guards all below, and the state of every socket
 	closed   bool
@@ -47,7 +47,6 @@ func New(cfg Config) (*Network, error) {
 	n := &Network{
 		cfg:    cfg,
 		start:  time.Now(),
-		stop:   make(chan struct{}),
 		ended:  make(chan struct{}),
 		timer:  time.NewTimer(time.Hour),
 		byName: make(map[string]*Host),
@@ -91,29 +90,25 @@ func (n *Network) Close() error {
 			h.shutLocked(net.ErrClosed)
 		}
 		n.events = nil
-		n.timer.Stop()
-		close(n.stop)
+		n.timer.Reset(0)
 	}
 	n.mu.Unlock()
 	<-n.ended
 	return nil
 }
 
-// run delivers what is due, whenever the timer fires.
+// run delivers what is due, whenever the timer fires, until the network closes.
 func (n *Network) run() {
 	defer close(n.ended)
-	for {
-		select {
-		case <-n.timer.C:
-			n.step()
-		case <-n.stop:
+	for range n.timer.C {
+		if !n.step() {
 			return
 		}
 	}
 }
 
-// step delivers every event that is due.
-func (n *Network) step() {
+// step delivers every event that is due. It is false once the network is closed.
+func (n *Network) step() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.stepping, n.armed = true, never
@@ -124,6 +119,7 @@ func (n *Network) step() {
 	if len(n.events) > 0 {
 		n.armLocked(n.events[0].at)
 	}
+	return !n.closed
 }
 
 // deliverLocked lets one event take effect. It is false when nothing arrives:
