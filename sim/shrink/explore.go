@@ -13,8 +13,8 @@ import (
 const (
 	quickSchedules = 500 // with dfs, of a quick look
 	maxSchedules   = 5_000
-	portion        = 100 // of drawn schedules, after which one looks whether it fails
-	wholePortion   = 10  // of a whole cluster
+	portion        = 100 // of drawn schedules, after which another seed draws
+	wholePortion   = 15  // of a whole cluster
 	quickPortions  = 2
 	maxPortions    = 5
 	firstPortions  = 30 // of the file that broke, whose schedules were others
@@ -22,8 +22,10 @@ const (
 
 // Explore makes a file smaller whose exploration broke: broken is what
 // [explore.Run] said of it. Every smaller file is explored with the same
-// strategy. Where schedules are drawn, that is done by seeds, one after the
-// other, and the file that comes out has the one that failed.
+// strategy, and one that explores a single node in place of a whole cluster in
+// every order. Where schedules are drawn, that is done by seeds, one after the
+// other, after the schedule of the larger file was followed as far as it fits;
+// the file that comes out has the seed that failed.
 func Explore(ctx context.Context, f *scenario.File, broken *explore.Result, l Limits) (*Shrunk, error) {
 	l = l.withDefaults()
 	if err := l.check(); err != nil {
@@ -41,11 +43,15 @@ func Explore(ctx context.Context, f *scenario.File, broken *explore.Result, l Li
 	if !ok {
 		return nil, ErrNothing
 	}
-	e := &explorer{strategy: broken.Strategy, whole: builds(f), seed: f.Seed}
+	e := &explorer{strategy: broken.Strategy, whole: explore.Whole(f), seed: f.Seed, held: map[string]bool{}}
 	if e.strategy == explore.Replay { // one schedule says nothing about smaller files
 		e.strategy = explore.DFS
-		if e.whole {
-			e.strategy = explore.Random
+	}
+	for _, c := range broken.Checks {
+		if failure.Is(&c.Result) {
+			if e.schedule, err = explore.ParseSchedule(c.Schedule); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return shrink(ctx, f, failure, e, l)
@@ -54,33 +60,59 @@ func Explore(ctx context.Context, f *scenario.File, broken *explore.Result, l Li
 // explorer probes by exploring.
 type explorer struct {
 	strategy string
-	whole    bool
-	seed     uint64 // that failed last, where schedules are drawn
+	whole    bool             // the file that broke explores a whole cluster
+	seed     uint64           // that failed last, where schedules are drawn
+	schedule explore.Schedule // of the last failure
+	held     map[string]bool  // by text: files that hold in every order
 	quick    bool
 	count    int
 }
 
 func (e *explorer) tried() int        { return e.count }
 func (e *explorer) hasten(quick bool) { e.quick = quick }
-func (e *explorer) draws() bool       { return e.strategy != explore.DFS }
 
-func (e *explorer) probe(ctx context.Context, f *scenario.File, want *Failure) (Failure, bool) {
+// draws says whether the schedules of a file are drawn.
+func (e *explorer) draws(f *scenario.File) bool {
+	return explore.Whole(f) || !e.whole && e.strategy != explore.DFS
+}
+
+func (e *explorer) probe(ctx context.Context, f *scenario.File, want *Failure) (found Failure, ok bool) {
 	e.count++
-	if e.draws() {
-		return e.drawn(ctx, f, want)
+	text := string(scenario.Print(f))
+	switch {
+	case e.held[text]:
+		return Failure{}, false
+	case e.draws(f):
+		found, ok = e.drawn(ctx, f, want)
+	default:
+		found, ok = e.every(ctx, f, want, text)
 	}
-	o := explore.Options{Strategy: e.strategy, Schedules: maxSchedules}
+	return found, ok
+}
+
+func (e *explorer) met(ctx context.Context, f *scenario.File, want *Failure) bool {
+	_, ok := e.probe(ctx, f, want)
+	return ok
+}
+
+func (e *explorer) take(found *Failure) { e.seed, e.schedule = found.Seed, found.Schedule }
+
+// every tries every order, or many.
+func (e *explorer) every(ctx context.Context, f *scenario.File, want *Failure, text string) (Failure, bool) {
+	o := explore.Options{Strategy: explore.DFS, Schedules: maxSchedules}
 	if e.quick {
 		o.Schedules = quickSchedules
 	}
-	return e.try(ctx, f, want, o)
+	found, r, ok := e.try(ctx, f, want, o)
+	e.held[text] = !ok && r != nil && r.Complete
+	return found, ok
 }
 
-// drawn draws a portion of schedules by each of a few seeds.
+// drawn follows the schedule that failed last, and draws a portion of schedules
+// by each of a few seeds.
 func (e *explorer) drawn(ctx context.Context, f *scenario.File, want *Failure) (Failure, bool) {
-	o := explore.Options{Strategy: e.strategy, Schedules: portion}
-	if e.whole {
-		o.Schedules = wholePortion
+	if found, _, ok := e.try(ctx, f, want, explore.Options{Schedule: append(explore.Schedule{}, e.schedule...), Loose: true}); ok {
+		return found, true
 	}
 	portions := maxPortions
 	switch {
@@ -95,56 +127,60 @@ func (e *explorer) drawn(ctx context.Context, f *scenario.File, want *Failure) (
 		if err != nil || ctx.Err() != nil {
 			break
 		}
-		if found, ok := e.try(ctx, g, want, o); ok {
-			e.seed = seed
+		if found, _, ok := e.try(ctx, g, want, e.share(f, n)); ok {
 			return found, true
 		}
 	}
 	return Failure{}, false
 }
 
-func (e *explorer) try(ctx context.Context, f *scenario.File, want *Failure, o explore.Options) (Failure, bool) {
-	o.Context = ctx
-	r, err := explore.Run(f, o)
-	if err != nil {
-		return Failure{}, false
+// share is the nth portion of drawn schedules. In a whole cluster, what a random
+// walk hardly meets pct may meet soon, and the other way round.
+func (e *explorer) share(f *scenario.File, n int) explore.Options {
+	o := explore.Options{Strategy: e.strategy, Schedules: portion}
+	if explore.Whole(f) {
+		o.Schedules = wholePortion
+		o.Strategy = []string{explore.Random, explore.PCT}[n%2]
 	}
-	for i := range r.Checks {
-		if c := &r.Checks[i]; want.Is(&c.Result) {
-			s, err := explore.ParseSchedule(c.Schedule)
-			return Failure{Check: c.Name, Message: c.Message, Schedule: s, Seed: f.Seed}, err == nil
-		}
-	}
-	return Failure{}, false
+	return o
 }
 
-// settle looks for the schedule with the fewest preemptions: with bounds from 0
-// on, and, where schedules are drawn, by letting the one that was found go on
-// by itself ever earlier.
+// try explores a file until it fails.
+func (e *explorer) try(ctx context.Context, f *scenario.File, want *Failure, o explore.Options) (Failure, *explore.Result, bool) {
+	o.Context = ctx
+	o.Until = func(r *explore.Result) bool { return shown(r, want) != nil }
+	r, err := explore.Run(f, o)
+	if err != nil {
+		return Failure{}, nil, false
+	}
+	c := shown(r, want)
+	if c == nil {
+		return Failure{}, r, false
+	}
+	s, err := explore.ParseSchedule(c.Schedule)
+	return Failure{Check: c.Name, Message: c.Message, Schedule: s, Seed: f.Seed}, r, err == nil
+}
+
+// shown returns what shows a failure, or nil.
+func shown(r *explore.Result, want *Failure) *explore.Check {
+	for i := range r.Checks {
+		if c := &r.Checks[i]; want.Is(&c.Result) {
+			return c
+		}
+	}
+	return nil
+}
+
+// settle looks for the schedule with the fewest preemptions: of one node with
+// bounds from 0 on, of a whole cluster by making the one that was found simpler.
 func (e *explorer) settle(ctx context.Context, s *Shrunk) {
-	if e.draws() {
-		e.settleDrawn(ctx, s)
+	if explore.Whole(s.File) {
+		e.simplify(ctx, s)
 		return
 	}
 	for n := 0; n <= len(s.Failure.Schedule) && ctx.Err() == nil; n++ {
-		found, ok := e.try(ctx, s.File, &s.Failure, explore.Options{Strategy: e.strategy, Schedules: maxSchedules, Preemptions: &n})
+		found, _, ok := e.try(ctx, s.File, &s.Failure, explore.Options{Strategy: explore.DFS, Schedules: maxSchedules, Preemptions: &n})
 		if ok {
-			s.Failure = found
-			return
-		}
-	}
-}
-
-func (e *explorer) settleDrawn(ctx context.Context, s *Shrunk) {
-	if f, err := s.File.Changed(func(g *scenario.File) { g.Seed = s.Failure.Seed }); err == nil {
-		s.File = f
-	}
-	for n := 0; n < len(s.Failure.Schedule) && ctx.Err() == nil; n++ {
-		if n > 0 && s.Failure.Schedule[n] == s.Failure.Schedule[n-1] {
-			continue // to stop here is to stop at the next switch
-		}
-		start := append(explore.Schedule{}, s.Failure.Schedule[:n]...)
-		if found, ok := e.try(ctx, s.File, &s.Failure, explore.Options{Schedule: start}); ok {
 			s.Failure = found
 			return
 		}

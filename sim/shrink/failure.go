@@ -14,6 +14,8 @@ type Failure struct {
 	Message  string
 	Schedule explore.Schedule // that shows it, of an exploration; nil: it is a run's
 	Seed     uint64           // that shows it, of a run
+
+	needed int // how many seeds were tried until one showed it
 }
 
 // Sentence is the part of a message that is the same for the same fault: what

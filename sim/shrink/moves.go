@@ -1,10 +1,8 @@
 package shrink
 
 import (
-	"fmt"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +13,8 @@ import (
 
 // The moves are tried in this order: what makes the next tries cheap first.
 const (
-	chunk  = iota // several items of a list, or all of it
-	node          // nodes, and their names
+	node   = iota // nodes, and their names
+	chunk         // several items of a list, or all of it
 	item          // one item
 	option        // what may be left out
 	number        // a lesser number
@@ -25,7 +23,10 @@ const (
 // move changes a file into one that may be smaller.
 type move struct {
 	kind   int
-	items  int // of a chunk
+	items  int    // of a chunk
+	first  bool   // it takes the most away at its place
+	field  string // that it is about, as of all items of a list
+	order  int    // of the walk through the file
 	change func(*scenario.File)
 }
 
@@ -41,21 +42,11 @@ func Moves(f *scenario.File) []*scenario.File {
 	var all []*scenario.File
 	size := SizeOf(f)
 	for _, m := range moves(f) {
-		if g := m.apply(f, size); g != nil {
+		if g := changed(f, m.change); g != nil && SizeOf(g).Compare(size) < 0 {
 			all = append(all, g)
 		}
 	}
 	return all
-}
-
-// apply returns the changed file, or nil if it is no smaller one, or none that
-// can be.
-func (m *move) apply(f *scenario.File, size Size) *scenario.File {
-	g, err := f.Changed(m.change)
-	if err != nil || SizeOf(g).Compare(size) >= 0 {
-		return nil
-	}
-	return g
 }
 
 func moves(f *scenario.File) []move {
@@ -63,6 +54,7 @@ func moves(f *scenario.File) []move {
 	w.nodes(f)
 	w.profile(f)
 	w.gaps(f)
+	w.names(f)
 	w.value(reflect.ValueOf(f).Elem(), nil)
 	slices.SortStableFunc(w.all, func(a, b move) int {
 		if a.kind != b.kind {
@@ -74,16 +66,19 @@ func moves(f *scenario.File) []move {
 }
 
 // walker collects the moves of a file.
-type walker struct{ all []move }
+type walker struct {
+	all   []move
+	field string
+}
 
-func (w *walker) add(kind, items int, change func(*scenario.File)) {
-	w.all = append(w.all, move{kind, items, change})
+func (w *walker) add(kind, items int, first bool, change func(*scenario.File)) {
+	w.all = append(w.all, move{kind, items, first, w.field, len(w.all), change})
 }
 
 // at adds a move that changes the value at a place.
-func (w *walker) at(kind, items int, p place, change func(reflect.Value)) {
+func (w *walker) at(kind, items int, first bool, p place, change func(reflect.Value)) {
 	p = slices.Clone(p)
-	w.add(kind, items, func(f *scenario.File) { p.edit(reflect.ValueOf(f).Elem(), change) })
+	w.add(kind, items, first, func(f *scenario.File) { p.edit(reflect.ValueOf(f).Elem(), change) })
 }
 
 // nodes adds the moves to fewer nodes, and to earlier ones in the place of
@@ -92,19 +87,22 @@ func (w *walker) nodes(f *scenario.File) {
 	if !builds(f) {
 		return
 	}
+	for _, leap := range leaps(f) {
+		w.add(node, 0, true, leap)
+	}
 	filled := f.Filled()
 	for n := 1; n < filled.Cluster.Managers; n++ {
-		w.add(node, 0, func(f *scenario.File) { f.Cluster.Managers = n })
+		w.add(node, 0, false, func(f *scenario.File) { f.Cluster.Managers = n })
 	}
 	for n := 1; n < filled.Cluster.Data; n++ {
-		w.add(node, 0, func(f *scenario.File) { f.Cluster.Data = n })
+		w.add(node, 0, false, func(f *scenario.File) { f.Cluster.Data = n })
 	}
 	named := nodeName.FindAllString(string(scenario.Print(f)), -1)
 	slices.Sort(named)
 	for _, old := range slices.Compact(named) {
 		for _, other := range []string{"m1", "d1"} {
 			if standing(other) < standing(old) {
-				w.add(node, 0, func(f *scenario.File) { rename(reflect.ValueOf(f).Elem(), old, other) })
+				w.add(node, 0, false, func(f *scenario.File) { rename(f, old, other) })
 			}
 		}
 	}
@@ -118,7 +116,7 @@ func (w *walker) profile(f *scenario.File) {
 	if err != nil || err2 != nil || f.Profile == "" {
 		return
 	}
-	w.add(node, 0, func(f *scenario.File) {
+	w.add(node, 0, false, func(f *scenario.File) {
 		f.Profile = ""
 		for _, name := range of.Names() {
 			if _, given := f.Switches[name]; !given && of.Get(name) != plain.Get(name) {
@@ -142,8 +140,8 @@ func (w *walker) gaps(f *scenario.File) {
 	instants = slices.Compact(instants)
 	for i, at := range instants[1:] {
 		gap := int64(at - instants[i])
-		for _, n := range append([]int64{0}, lesser(gap, leastTime)...) {
-			w.add(number, 0, func(f *scenario.File) {
+		for i, n := range append([]int64{0}, lesser(gap, leastTime)...) {
+			w.add(number, 0, i == 0, func(f *scenario.File) {
 				for k := range f.Steps {
 					if s := &f.Steps[k]; s.At >= at {
 						s.At -= scenario.Duration(gap - n)
@@ -181,8 +179,8 @@ func (w *walker) structure(v reflect.Value, p place) {
 		w.span(r, p)
 		return
 	case scenario.Rate:
-		for _, n := range lesser(int64(r.Count), 1) {
-			w.at(number, 0, p, func(v reflect.Value) { v.Field(0).SetFloat(float64(n)) })
+		for i, n := range lesser(int64(r.Count), 1) {
+			w.at(number, 0, i == 0, p, func(v reflect.Value) { v.Field(0).SetFloat(float64(n)) })
 		}
 		return
 	}
@@ -191,11 +189,13 @@ func (w *walker) structure(v reflect.Value, p place) {
 		if !field.IsExported() || v.Field(i).IsZero() || slices.Contains(kept, v.Type().Name()+"."+field.Name) {
 			continue
 		}
-		inner := append(p, i)
+		inner, outer := append(p, i), w.field
+		w.field = v.Type().Name() + "." + field.Name
 		if field.Tag.Get("yaml") != "" && !strings.Contains(field.Tag.Get("jsonschema"), "required") {
-			w.at(kindOf(field.Type.Kind() != reflect.Slice && field.Type.Kind() != reflect.Map, option), math.MaxInt, inner, reflect.Value.SetZero)
+			w.at(kindOf(field.Type.Kind() != reflect.Slice && field.Type.Kind() != reflect.Map, option), math.MaxInt, true, inner, reflect.Value.SetZero)
 		}
 		w.value(v.Field(i), inner)
+		w.field = outer
 	}
 }
 
@@ -206,7 +206,7 @@ func (w *walker) list(v reflect.Value, p place) {
 	for size := (n + 1) / 2; size >= 1; size /= 2 {
 		for from := 0; from < n; from += size {
 			to := min(from+size, n)
-			w.at(kindOf(size == 1, item), size, p, func(v reflect.Value) {
+			w.at(kindOf(size == 1, item), size, size == 1, p, func(v reflect.Value) {
 				v.Set(reflect.AppendSlice(v.Slice(0, from), v.Slice(to, n)))
 			})
 		}
@@ -228,7 +228,7 @@ func (w *walker) mapping(v reflect.Value, p place) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range keys {
-		w.at(item, 1, p, func(v reflect.Value) { v.SetMapIndex(key, reflect.Value{}) })
+		w.at(item, 1, true, p, func(v reflect.Value) { v.SetMapIndex(key, reflect.Value{}) })
 		w.value(v.MapIndex(key), append(p, key))
 	}
 }
@@ -238,18 +238,18 @@ func (w *walker) number(v reflect.Value, p place) {
 	least := int64(1)
 	if v.Type() == reflect.TypeFor[scenario.Duration]() {
 		least = leastTime
-		w.at(number, 0, p, func(v reflect.Value) { v.SetInt(0) })
+		w.at(number, 0, true, p, func(v reflect.Value) { v.SetInt(0) })
 	}
-	for _, n := range lesser(v.Int(), least) {
-		w.at(number, 0, p, func(v reflect.Value) { v.SetInt(n) })
+	for i, n := range lesser(v.Int(), least) {
+		w.at(number, 0, i == 0 && least == 1, p, func(v reflect.Value) { v.SetInt(n) })
 	}
 }
 
 // span adds the moves to shorter times.
 func (w *walker) span(r scenario.Range, p place) {
-	for _, n := range lesser(int64(r.Max), leastTime) {
+	for i, n := range lesser(int64(r.Max), leastTime) {
 		most := scenario.Duration(n)
-		w.at(number, 0, p, func(v reflect.Value) { v.Set(reflect.ValueOf(scenario.Range{Min: min(r.Min, most), Max: most})) })
+		w.at(number, 0, i == 0, p, func(v reflect.Value) { v.Set(reflect.ValueOf(scenario.Range{Min: min(r.Min, most), Max: most})) })
 	}
 }
 
@@ -263,12 +263,6 @@ func lesser(n, least int64) []int64 {
 		}
 	}
 	return all
-}
-
-// rename puts another node in the place of one, wherever it is named.
-func rename(v reflect.Value, old, other string) {
-	word := regexp.MustCompile(fmt.Sprintf(`\b%s\b`, old))
-	eachText(v, func(text string) string { return word.ReplaceAllString(text, other) })
 }
 
 // eachText changes every text within v.

@@ -36,7 +36,7 @@ func Run(ctx context.Context, f *scenario.File, broken *world.Result, run Runner
 		return nil, ErrNothing
 	}
 	failure.Seed = broken.Seed
-	return shrink(ctx, f, failure, &seeker{run: run, seed: broken.Seed, most: l.Seeds}, l)
+	return shrink(ctx, f, failure, &seeker{run: run, seed: broken.Seed, most: l.Seeds, held: map[attempt]bool{}}, l)
 }
 
 // seeker probes by running with a few seeds.
@@ -44,9 +44,17 @@ type seeker struct {
 	run    Runner
 	seed   uint64 // that failed last
 	most   int    // seeds of a file
-	needed int    // seeds until one failed, for the last file that did
+	needed int    // the most seeds until one failed, of the files that did
+	shaky  bool   // some file failed and did not fail again, with one seed
+	held   map[attempt]bool
 	quick  bool
 	count  int
+}
+
+// attempt is a run of a file, by its text, with a seed.
+type attempt struct {
+	text string
+	seed uint64
 }
 
 // thoroughTries is how many seeds a smaller file gets at the least, even if the
@@ -58,10 +66,10 @@ func (s *seeker) hasten(quick bool) { s.quick = quick }
 
 // tries is how many seeds the next file gets. One that failed with the nth seed
 // makes it likely that a smaller one needs as many, and so that one gets three
-// times as many.
+// times as many; one that fails now and then with one seed gets all.
 func (s *seeker) tries() int {
 	switch {
-	case s.needed == 0: // the first file
+	case s.needed == 0 || s.shaky && !s.quick: // the first file
 		return s.most
 	case s.needed == 1 && s.quick:
 		return 1
@@ -69,25 +77,44 @@ func (s *seeker) tries() int {
 	return min(s.most, max(thoroughTries, 3*s.needed))
 }
 
-// probe tries the seed that failed last, and those after it.
+// probe tries the seed that failed last, and those after it. It has to fail
+// twice.
 func (s *seeker) probe(ctx context.Context, f *scenario.File, want *Failure) (Failure, bool) {
+	return s.seek(ctx, f, want, func(seed uint64) bool {
+		_, again := s.once(ctx, f, want, seed)
+		s.shaky = s.shaky || !again && ctx.Err() == nil
+		return again
+	})
+}
+
+func (s *seeker) met(ctx context.Context, f *scenario.File, want *Failure) bool {
+	_, ok := s.seek(ctx, f, want, func(uint64) bool { return true })
+	return ok
+}
+
+// seek tries seeds until one fails and is not turned down.
+func (s *seeker) seek(ctx context.Context, f *scenario.File, want *Failure, agrees func(seed uint64) bool) (Failure, bool) {
 	s.count++
+	text := string(scenario.Print(f))
 	for n := range s.tries() {
-		seed := s.seed + uint64(n)
-		found, ok := s.once(ctx, f, want, seed)
-		if ok {
-			found, ok = s.once(ctx, f, want, seed)
+		a := attempt{text, s.seed + uint64(n)}
+		if s.held[a] && !s.shaky {
+			continue
 		}
-		if ok {
-			s.seed, s.needed = seed, n+1
+		found, ok := s.once(ctx, f, want, a.seed)
+		if ok && agrees(a.seed) {
+			found.needed = n + 1
 			return found, true
 		}
 		if ctx.Err() != nil {
 			break
 		}
+		s.held[a] = !ok
 	}
 	return Failure{}, false
 }
+
+func (s *seeker) take(found *Failure) { s.seed, s.needed = found.Seed, max(s.needed, found.needed) }
 
 func (s *seeker) once(ctx context.Context, f *scenario.File, want *Failure, seed uint64) (Failure, bool) {
 	r, err := s.run(ctx, f, seed)

@@ -77,6 +77,10 @@ var ErrNothing = errors.New("nothing to shrink")
 type prober interface {
 	// probe looks for a failure in a file, and returns the one that it found.
 	probe(ctx context.Context, f *scenario.File, want *Failure) (Failure, bool)
+	// met looks for a failure and says whether it was met once.
+	met(ctx context.Context, f *scenario.File, want *Failure) bool
+	// take tells that the file with this failure is the smallest one now.
+	take(found *Failure)
 	// hasten makes probes quick, or thorough again. A quick one misses more.
 	hasten(quick bool)
 	// settle makes the most of the last file: a better schedule, or how often
@@ -99,18 +103,20 @@ func shrink(ctx context.Context, f *scenario.File, failure Failure, p prober, l 
 	case !ok:
 		return nil, ErrNothing
 	}
+	p.take(&found)
 	s := &Shrunk{File: f, Failure: found}
 	planted := plantedIn(limited, f, p, &failure)
 	fails := func(g *scenario.File) bool {
+		if planted && failsPlain(limited, g, p, &failure) {
+			return false
+		}
 		found, ok := p.probe(limited, g, &failure)
-		if ok && planted {
-			ok = !failsPlain(limited, g, p, &failure)
+		if !ok || limited.Err() != nil {
+			return false
 		}
-		if ok && limited.Err() == nil {
-			s.File, s.Failure = g, found
-			return true
-		}
-		return false
+		p.take(&found)
+		s.File, s.Failure = g, found
+		return true
 	}
 	told := func(g *scenario.File) { l.Told(Progress{Tried: p.tried(), Size: SizeOf(g)}) }
 	p.hasten(true)
@@ -119,7 +125,7 @@ func shrink(ctx context.Context, f *scenario.File, failure Failure, p prober, l 
 	}
 	Least(limited, s.File, fails, told)
 	p.hasten(false)
-	_, s.Least = Least(limited, s.File, fails, told)
+	_, s.Least = least(limited, s.File, fails, told)
 	settling, cancel := context.WithTimeout(ctx, l.Time/4)
 	defer cancel()
 	p.settle(settling, s)
@@ -131,21 +137,13 @@ func shrink(ctx context.Context, f *scenario.File, failure Failure, p prober, l 
 // has to stay so. What an expression says is easily made false by taking away
 // what it is about; a promise is not.
 func plantedIn(ctx context.Context, f *scenario.File, p prober, failure *Failure) bool {
-	if !strings.Contains(failure.Check, " ") {
-		return false
-	}
-	g := plain(f)
-	return g != nil && !failsPlain(ctx, f, p, failure)
+	return strings.Contains(failure.Check, " ") && !failsPlain(ctx, f, p, failure)
 }
 
 // failsPlain says whether a file fails without its switches, too.
 func failsPlain(ctx context.Context, f *scenario.File, p prober, failure *Failure) bool {
 	g := plain(f)
-	if g == nil {
-		return true
-	}
-	_, fails := p.probe(ctx, g, failure)
-	return fails
+	return g == nil || p.met(ctx, g, failure)
 }
 
 // plain returns a file without its switches and profile, or nil if it has none.
@@ -153,11 +151,7 @@ func plain(f *scenario.File) *scenario.File {
 	if f.Profile == "" && len(f.Switches) == 0 {
 		return nil
 	}
-	g, err := f.Changed(func(g *scenario.File) { g.Profile, g.Switches = "", nil })
-	if err != nil {
-		return nil
-	}
-	return g
+	return changed(f, func(g *scenario.File) { g.Profile, g.Switches = "", nil })
 }
 
 // results are the results of checks that package explore or world gave.

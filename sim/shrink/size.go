@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/wlmsim/wlmsim/sim/explore"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 	"github.com/wlmsim/wlmsim/wlm"
 )
@@ -14,7 +15,8 @@ import (
 // smaller; then the one with the lesser amount; then the one with less text.
 type Size struct {
 	// Parts counts what the file says: items of lists and mappings, and
-	// values. A profile other than the default one counts as its switches.
+	// values. A profile other than the default one counts as its switches, and
+	// an exploration of a whole cluster for more than one of a node.
 	Parts int
 	// Amount adds up the nodes that are built, how large the numbers are, and
 	// which nodes are named.
@@ -37,6 +39,9 @@ func SizeOf(f *scenario.File) Size {
 		said.Cluster.Managers, said.Cluster.Data = 0, 0
 		s.Amount = filled.Cluster.Managers + filled.Cluster.Data
 	}
+	if explore.Whole(f) {
+		s.Parts += 2 // more than the name of the one node
+	}
 	if f.Profile == wlm.Profiles()[0] {
 		said.Profile = ""
 	} else if f.Profile != "" {
@@ -47,7 +52,7 @@ func SizeOf(f *scenario.File) Size {
 }
 
 // builds says whether a file builds a cluster, and does not just explore a node.
-func builds(f *scenario.File) bool { return f.Explore == nil || f.Explore.Node == "" }
+func builds(f *scenario.File) bool { return f.Explore == nil || explore.Whole(f) }
 
 // add measures a value and what is within it.
 func (s *Size) add(v reflect.Value) {
