@@ -64,7 +64,7 @@ type Timings struct {
 	Election  time.Duration // for an election before it is tried again; 1 s, at least Heartbeat
 	Lease     time.Duration // without a majority's word before a leader steps down; 500 ms, at most Heartbeat
 	// Commit is how long an idle leader waits before it repeats to a follower
-	// what is committed; 300 ms. It does not delay changes, since each is
+	// what is committed; 500 ms. It does not delay changes, since each is
 	// followed by a barrier; a low value costs idle clusters time.
 	Commit  time.Duration
 	Request time.Duration // for one message and its answer, a dial included; 10 s
@@ -78,7 +78,7 @@ func (t Timings) filled() Timings {
 	fill(&t.Heartbeat, time.Second)
 	fill(&t.Election, time.Second)
 	fill(&t.Lease, 500*time.Millisecond)
-	fill(&t.Commit, 300*time.Millisecond)
+	fill(&t.Commit, 500*time.Millisecond)
 	fill(&t.Request, 10*time.Second)
 	fill(&t.SnapshotInterval, 120*time.Second)
 	fill(&t.SnapshotThreshold, 8192)

@@ -140,10 +140,10 @@ func (t *Task) ID() ID {
 type Registry struct {
 	node string
 
-	mu            sync.Mutex
-	number        uint64 // the last one given
-	pieces        int    // under way
-	oldest, newest *Task // the ends of the list of what is under way, in order of the numbers
+	mu             sync.Mutex
+	number         uint64 // the last one given
+	pieces         int    // under way
+	oldest, newest *Task  // the ends of the list of what is under way, in order of the numbers
 }
 
 // New returns the registry of a node, whose id, not its name, is given.

@@ -44,7 +44,7 @@ const (
 
 // lab is a cluster in virtual time, for one test.
 type lab struct {
-	t      *testing.T
+	t      testing.TB
 	net    *netsim.Network
 	nodes  map[string]*node.Node
 	stores map[string]*replica.Store
@@ -65,24 +65,27 @@ func inLab(t *testing.T, names string, tune func(*node.Config), test func(*lab))
 // inLabOn is inLab on a network of its own.
 func inLabOn(t *testing.T, network netsim.Config, names string, tune func(*node.Config), test func(*lab)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		net, err := netsim.New(network)
-		require.NoError(t, err)
-		l := &lab{t: t, net: net, nodes: map[string]*node.Node{}, stores: map[string]*replica.Store{}, ids: map[string]string{}, tune: tune, log: slog.New(slog.DiscardHandler)}
-		defer func() {
-			for _, name := range l.names {
-				l.stop(name)
-			}
-			require.NoError(t, net.Close())
-			time.Sleep(time.Minute) // memberlist waits out its timers after it was shut down
-		}()
-		l.names = strings.Fields(names)
+	synctest.Test(t, func(t *testing.T) { runLab(t, network, names, tune, test) })
+}
+
+// runLab is what happens in a lab's bubble.
+func runLab(t testing.TB, network netsim.Config, names string, tune func(*node.Config), test func(*lab)) {
+	net, err := netsim.New(network)
+	require.NoError(t, err)
+	l := &lab{t: t, net: net, nodes: map[string]*node.Node{}, stores: map[string]*replica.Store{}, ids: map[string]string{}, tune: tune, log: slog.New(slog.DiscardHandler)}
+	defer func() {
 		for _, name := range l.names {
-			l.start(name)
+			l.stop(name)
 		}
-		l.awaitReady(l.names...)
-		test(l)
-	})
+		require.NoError(t, net.Close())
+		time.Sleep(time.Minute) // memberlist waits out its timers after it was shut down
+	}()
+	l.names = strings.Fields(names)
+	for _, name := range l.names {
+		l.start(name)
+	}
+	l.awaitReady(l.names...)
+	test(l)
 }
 
 func (l *lab) roles(name string) []cluster.Role {
