@@ -675,6 +675,54 @@ func TestMatchIndices(t *testing.T) {
 	}
 }
 
+// What OpenSearch's three parameters say of an expression.
+func TestIndexOptions(t *testing.T) {
+	s := apply(t, cluster.Empty(), &cluster.PutNode{Node: cluster.Node{Name: "d1", ID: "1", Roles: []cluster.Role{cluster.Data}}})
+	for _, name := range []string{"a", "logs-1", "logs-2"} {
+		s = apply(t, s, &cluster.CreateIndex{Name: name, Shards: 1})
+	}
+	ignoring, strict := cluster.IndexOptions{IgnoreUnavailable: true}, cluster.IndexOptions{RefuseNone: true}
+	both, closed, none := cluster.IndexOptions{IgnoreUnavailable: true, RefuseNone: true}, cluster.IndexOptions{Wildcards: cluster.ExpandClosed}, cluster.IndexOptions{Wildcards: cluster.ExpandNone}
+	for _, row := range []struct {
+		expression string
+		options    cluster.IndexOptions
+		want       string
+	}{
+		{"gone", ignoring, ""}, {"gone,a", ignoring, "a"}, {"gone*,logs-*", ignoring, "logs-1 logs-2"},
+		{"gone*", strict, "no such index [gone*]"}, {"a,gone*", strict, "no such index [gone*]"}, {"logs*", strict, "logs-1 logs-2"}, {"", strict, "a logs-1 logs-2"}, {"gone", strict, "no such index [gone]"},
+		{"gone", both, "no such index [gone]"}, {"gone,a", both, "a"},
+		{"logs*", closed, ""}, {"_all", closed, ""}, {"a", closed, "a"}, {"", cluster.IndexOptions{RefuseNone: true, Wildcards: cluster.ExpandClosed}, "no such index [_all]"},
+		{"logs*", none, "no such index [logs*]"}, {"a", none, "a"}, {"", none, ""}, {"logs*", cluster.IndexOptions{IgnoreUnavailable: true, Wildcards: cluster.ExpandNone}, ""},
+	} {
+		found, err := s.MatchIndicesBy(row.expression, row.options)
+		got := []string{}
+		for _, x := range found {
+			got = append(got, x.Name)
+		}
+		if err != nil {
+			require.Equal(t, cluster.IndexNotFound, cluster.KindOf(err))
+			got = []string{err.Error()}
+		}
+		require.Equal(t, row.want, strings.Join(got, " "), "%q %+v", row.expression, row.options)
+	}
+}
+
+func TestParseWildcards(t *testing.T) {
+	for text, want := range map[string]cluster.Wildcards{
+		"open": cluster.ExpandOpen, "all": cluster.ExpandOpen, "open,closed,hidden": cluster.ExpandOpen, "closed": cluster.ExpandClosed, "closed,hidden": cluster.ExpandClosed,
+		"none": cluster.ExpandNone, "hidden": cluster.ExpandNone, "open,none": cluster.ExpandNone, "none,open": cluster.ExpandOpen,
+	} {
+		got, err := cluster.ParseWildcards(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "Open", "open,", "opne"} {
+		_, err := cluster.ParseWildcards(text)
+		require.Equal(t, cluster.IllegalArgument, cluster.KindOf(err), text)
+		require.ErrorContains(t, err, "No valid expand wildcard value [")
+	}
+}
+
 func TestParseTime(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"-1": -1, "0": 0, "0s": 0, "5nanos": 5, "7micros": 7 * time.Microsecond, "20ms": 20 * time.Millisecond, "30s": 30 * time.Second,

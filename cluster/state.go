@@ -124,36 +124,6 @@ func without[T any](sorted []*T, key string, keyOf func(*T) string) []*T {
 	return slices.Delete(slices.Clone(sorted), i, i+1)
 }
 
-// MatchIndices returns the indices that an expression of a search names: ""
-// and "_all" mean all of them, a name must exist, a pattern with '*' may match
-// none. The result is sorted by name, without repeats.
-func (s *State) MatchIndices(expression string) ([]*Index, error) {
-	if expression == "" || expression == "_all" {
-		return s.indices, nil
-	}
-	var found []*Index
-	for part := range strings.SplitSeq(expression, ",") {
-		if part == "_all" {
-			return s.indices, nil
-		}
-		if !strings.Contains(part, "*") {
-			x := s.Index(part)
-			if x == nil {
-				return nil, Errorf(IndexNotFound, "no such index [%s]", part)
-			}
-			found = append(found, x)
-			continue
-		}
-		for _, x := range s.indices {
-			if MatchPattern(part, x.Name) {
-				found = append(found, x)
-			}
-		}
-	}
-	slices.SortFunc(found, func(a, b *Index) int { return cmp.Compare(a.Name, b.Name) })
-	return slices.Compact(found), nil
-}
-
 // MatchPattern says whether name fits a pattern in which '*' stands for any text.
 func MatchPattern(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")

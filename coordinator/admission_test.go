@@ -256,6 +256,38 @@ func TestAnIndexThatDoesNotExistIsFoundMissingAfterAdmission(t *testing.T) {
 	})
 }
 
+// How the names of indices are read is up to each search, also where the one
+// before had the same names.
+func TestASearchSaysHowItsIndicesAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, options{})
+		w.group("g", cluster.ByGroup, 1)
+		asked := in("asked", "g")
+		for _, row := range []struct {
+			index   string
+			options cluster.IndexOptions
+			whole   bool
+		}{
+			{"logs", cluster.IndexOptions{}, true},
+			{"logs,gone", cluster.IndexOptions{}, false},
+			{"logs,gone", cluster.IndexOptions{IgnoreUnavailable: true}, true},
+			{"logs,gone", cluster.IndexOptions{}, false},
+			{"gone*", cluster.IndexOptions{}, true},
+			{"gone*", cluster.IndexOptions{RefuseNone: true}, false},
+			{"lo*", cluster.IndexOptions{Wildcards: cluster.ExpandNone}, false},
+			{"lo*", cluster.IndexOptions{}, true},
+		} {
+			asked.Index, asked.Options = row.index, row.options
+			if a := w.search(t.Context(), asked); row.whole {
+				completed(t, a)
+			} else {
+				require.Equal(t, cluster.IndexNotFound, cluster.KindOf(a.err), row)
+			}
+		}
+		w.idle()
+	})
+}
+
 // Promise 1: a search is judged by the state that it read.
 func TestASearchThatReadTheOldLimitIsJudgedByIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

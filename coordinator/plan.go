@@ -27,7 +27,7 @@ type target struct {
 // planFor returns the plan of a request by a state. The last one is kept, since
 // most searches in a row ask for the same.
 func (c *Coordinator) planFor(state *cluster.State, r *Request) (*plan, error) {
-	plain := r.Preference == "" && r.Routing == ""
+	plain := r.Preference == "" && r.Routing == "" && r.Options == cluster.IndexOptions{}
 	if last := c.plan.Load(); plain && last != nil && last.state == state && last.expression == r.Index {
 		return last, nil
 	}
@@ -43,7 +43,7 @@ func (c *Coordinator) newPlan(s *cluster.State, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	indices, err := s.MatchIndices(r.Index)
+	indices, err := s.MatchIndicesBy(r.Index, r.Options)
 	if err != nil {
 		return nil, err
 	}

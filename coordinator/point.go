@@ -7,13 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/wire"
 )
 
 // PointRequest asks for a point in time.
 type PointRequest struct {
-	Index               string        // as in [Request]
-	KeepAlive           time.Duration // from its last use on; over 0
+	Index               string               // as in [Request]
+	Options             cluster.IndexOptions // the same
+	KeepAlive           time.Duration        // from its last use on; over 0
 	Preference, Routing string
 	AllowPartial        bool // whether some shards may be missing from it
 }
@@ -36,7 +38,7 @@ func (c *Coordinator) OpenPoint(ctx context.Context, r PointRequest) (point *Poi
 }
 
 func (s *search) openPoint(ctx context.Context, r *PointRequest) (*Point, error) {
-	p, err := s.c.newPlan(s.state, &Request{Index: r.Index, Preference: r.Preference, Routing: r.Routing})
+	p, err := s.c.newPlan(s.state, &Request{Index: r.Index, Options: r.Options, Preference: r.Preference, Routing: r.Routing})
 	if err != nil {
 		return nil, err
 	}

@@ -13,13 +13,14 @@ const MaxTrackedHits = 10000
 // Request is one search or count as a client asks for it, or the next page of a
 // scroll. The principal is not in it: it stays in the context.
 type Request struct {
-	ID          string        // names the search at steps and to data nodes; "": the coordinator numbers it
-	OpaqueID    string        // X-Opaque-Id, for the lists of tasks; "": none
-	Index       string        // comma-separated names and patterns as they were sent; "": all
-	GroupHeader string        // workloadGroupId; "": none
-	Query       []byte        // canonical text; must not be changed until the search's last data node has answered
-	From, Size  int           // hits wanted; a count has neither
-	ServiceTime time.Duration // of each shard; negative: drawn, see Service
+	ID          string               // names the search at steps and to data nodes; "": the coordinator numbers it
+	OpaqueID    string               // X-Opaque-Id, for the lists of tasks; "": none
+	Index       string               // comma-separated names and patterns as they were sent; "": all
+	Options     cluster.IndexOptions // how Index is read
+	GroupHeader string               // workloadGroupId; "": none
+	Query       []byte               // canonical text; must not be changed until the search's last data node has answered
+	From, Size  int                  // hits wanted; a count has neither
+	ServiceTime time.Duration        // of each shard; negative: drawn, see Service
 	// Service is what each shard's service time is drawn from; the zero value:
 	// its index's distribution.
 	Service      cluster.ServiceTime

@@ -36,7 +36,11 @@ func (c *call) runMultiSearch() error {
 	if err != nil {
 		return err
 	}
-	searches, err := c.readSubSearches(data)
+	options, err := c.indexOptions()
+	if err != nil {
+		return err
+	}
+	searches, err := c.readSubSearches(data, options)
 	if err != nil {
 		return err
 	}
@@ -84,8 +88,9 @@ func (c *call) multiParams() (plainTotal bool, most int, err error) {
 }
 
 // readSubSearches reads a body of lines. A fault of any of them is one of the
-// whole.
-func (c *call) readSubSearches(data []byte) ([]*subSearch, error) {
+// whole. What the lines do not say of how names of indices are read, the
+// parameters of the request do.
+func (c *call) readSubSearches(data []byte, options cluster.IndexOptions) ([]*subSearch, error) {
 	if len(data) == 0 {
 		return nil, cluster.Errorf(cluster.Parsing, "request body is required")
 	}
@@ -105,7 +110,7 @@ func (c *call) readSubSearches(data []byte) ([]*subSearch, error) {
 		if len(searches) == MaxSubSearches {
 			return nil, cluster.Errorf(cluster.IllegalArgument, "a multi search has at most %d searches, this one has more", MaxSubSearches)
 		}
-		s, err := c.readSubSearch(header, body)
+		s, err := c.readSubSearch(header, body, options)
 		if err != nil {
 			return nil, atLine(number, err)
 		}
@@ -125,9 +130,9 @@ func atLine(number int, err error) error {
 	return err
 }
 
-func (c *call) readSubSearch(header, body []byte) (*subSearch, error) {
+func (c *call) readSubSearch(header, body []byte, options cluster.IndexOptions) (*subSearch, error) {
 	s := &subSearch{searchBody: newSearch(false)}
-	s.request.Index = c.vars.get("index")
+	s.request.Index, s.request.Options = c.vars.get("index"), options
 	if len(bytes.TrimSpace(header)) > 0 {
 		if err := readBodyWith(&c.scratch.decoder, header, s.header); err != nil {
 			return nil, err
@@ -160,6 +165,17 @@ func (s *subSearch) header(f *fields, name string) (err error) {
 		s.request.AllowPartial, err = f.boolean()
 	case "cancel_after_time_interval":
 		s.request.CancelAfter, err = f.timeout()
+	case "ignore_unavailable", "ignoreUnavailable":
+		err = f.truth(&s.request.Options.IgnoreUnavailable)
+	case "allow_no_indices", "allowNoIndices":
+		allow := true
+		err = f.truth(&allow)
+		s.request.Options.RefuseNone = !allow
+	case "expand_wildcards", "expandWildcards":
+		var words string
+		if words, err = f.expression(); err == nil {
+			s.request.Options.Wildcards, err = cluster.ParseWildcards(shorten(words))
+		}
 	default:
 		if err := f.skip(); err != nil {
 			return err
@@ -184,6 +200,23 @@ func (f *fields) preference() (string, error) {
 		_, err = coordinator.ParsePreference(text)
 	}
 	return text, err
+}
+
+// truth reads true or false into a place, as it stands or in quotes.
+func (f *fields) truth(into *bool) error {
+	if f.kind() != '"' {
+		v, err := f.boolean()
+		if err == nil {
+			*into = *v
+		}
+		return err
+	}
+	text, err := f.text()
+	if err == nil && text != "true" && text != "false" {
+		return cluster.Errorf(cluster.IllegalArgument, "Failed to parse value [%s] as only [true] or [false] are allowed.", shorten(text))
+	}
+	*into = text == "true"
+	return err
 }
 
 // boolean reads true or false.

@@ -72,6 +72,37 @@ func TestWhatAMultiSearchPassesOn(t *testing.T) {
 	}, w.searcher.requests)
 }
 
+// ignore_unavailable, allow_no_indices and expand_wildcards are read wherever
+// indices are searched, and a line of a multi-search goes before its request.
+func TestHowNamesOfIndicesAreReadIsPassedOn(t *testing.T) {
+	w := newWorld(t)
+	w.cluster.apply(t, &cluster.CreateIndex{Name: "logs", Shards: 1})
+	all := cluster.IndexOptions{IgnoreUnavailable: true, RefuseNone: true, Wildcards: cluster.ExpandNone}
+	const query = "?ignore_unavailable&allow_no_indices=false&expand_wildcards=open,none"
+	for _, target := range []string{"/logs/_search" + query, "/_search" + query, "/logs/_count" + query} {
+		require.Equal(t, http.StatusOK, w.do(http.MethodGet, target, "").Code)
+	}
+	lines := "{}\n{}\n" + `{"ignore_unavailable":false,"allow_no_indices":"true","expand_wildcards":["open","closed"]}` + "\n{}\n" +
+		`{"ignoreUnavailable":"false","allowNoIndices":true,"expandWildcards":"all"}` + "\n{}\n"
+	require.Equal(t, http.StatusOK, w.do(http.MethodPost, "/_msearch"+query+"&max_concurrent_searches=1", lines).Code)
+	var got []cluster.IndexOptions
+	for _, r := range w.searcher.requests {
+		got = append(got, r.Options)
+	}
+	require.Equal(t, []cluster.IndexOptions{all, all, all, all, {}, {}}, got)
+	require.Equal(t, http.StatusOK, w.do(http.MethodPost, "/logs/_search/point_in_time"+query+"&keep_alive=1m", "").Code)
+	require.Equal(t, all, w.contexts.opened[0].Options)
+
+	for _, bad := range []string{"expand_wildcards=opne", "expand_wildcards=", "ignore_unavailable=1", "allow_no_indices=no"} {
+		require.Equal(t, http.StatusBadRequest, w.do(http.MethodGet, "/_search?"+bad, "").Code, bad)
+		require.Equal(t, http.StatusBadRequest, w.do(http.MethodPost, "/_msearch?"+bad, "{}\n{}\n").Code, bad)
+		require.Equal(t, http.StatusBadRequest, w.do(http.MethodPost, "/logs/_search/point_in_time?keep_alive=1m&"+bad, "").Code, bad)
+	}
+	for _, bad := range []string{`{"expand_wildcards":"opne"}`, `{"ignore_unavailable":1}`, `{"allow_no_indices":"no"}`} {
+		require.Equal(t, http.StatusBadRequest, w.do(http.MethodPost, "/_msearch", bad+"\n{}\n").Code, bad)
+	}
+}
+
 // The default lets ten searches run for each data node.
 func TestAMultiSearchKeepsItsConcurrency(t *testing.T) {
 	for target, want := range map[string]int64{"/_msearch": 20, "/_msearch?max_concurrent_searches=4": 4, msearch: 1} {

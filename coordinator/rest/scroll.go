@@ -149,6 +149,9 @@ func (c *call) openPoint() (err error) {
 	if r.AllowPartial, err = c.flag("allow_partial_pit_creation", true); err != nil {
 		return err
 	}
+	if r.Options, err = c.indexOptions(); err != nil {
+		return err
+	}
 	if !c.query.Has("keep_alive") {
 		return invalid("keep alive not specified")
 	}

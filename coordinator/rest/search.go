@@ -357,6 +357,9 @@ func (s *searchBody) otherParams(c *call) (err error) {
 // shardParams reads the parameters that say which shards are searched, and how.
 func (s *searchBody) shardParams(c *call) (err error) {
 	s.request.Preference, s.request.Routing = c.query.Get("preference"), c.query.Get("routing")
+	if s.request.Options, err = c.indexOptions(); err != nil {
+		return err
+	}
 	if _, err := coordinator.ParsePreference(s.request.Preference); err != nil {
 		return err
 	}
@@ -387,6 +390,19 @@ func (s *searchBody) shardParams(c *call) (err error) {
 		}
 	}
 	return nil
+}
+
+// indexOptions reads the parameters that say how names of indices are read.
+func (c *call) indexOptions() (o cluster.IndexOptions, err error) {
+	if o.IgnoreUnavailable, err = c.flag("ignore_unavailable", false); err != nil {
+		return o, err
+	}
+	allow, err := c.flag("allow_no_indices", true)
+	if o.RefuseNone = !allow; err != nil || c.query == nil || !c.query.Has("expand_wildcards") {
+		return o, err
+	}
+	o.Wildcards, err = cluster.ParseWildcards(shorten(c.query.Get("expand_wildcards")))
+	return o, err
 }
 
 // checkSearchType takes OpenSearch's two types. The first phase of the second

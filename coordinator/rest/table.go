@@ -12,10 +12,13 @@ func (h *Handler) table() []*route {
 	nodes, nodeStats := methods{http.MethodGet: (*call).nodes}, methods{http.MethodGet: (*call).nodeStats}
 	indices, shards, managers := methods{http.MethodGet: (*call).catIndices}, methods{http.MethodGet: (*call).catShards}, methods{http.MethodGet: (*call).catManager}
 	listParams := append([]string{"v"}, pageParams...)
-	searchParams := []string{"q", "from", "size", "timeout", "allow_partial_search_results", "track_total_hits", "rest_total_hits_as_int", "typed_keys",
-		"scroll", "preference", "routing", "search_type", "cancel_after_time_interval", "max_concurrent_shard_requests", "batched_reduce_size"}
+	indexParams := []string{"ignore_unavailable", "allow_no_indices", "expand_wildcards"}
+	countParams := append([]string{"q", "preference", "routing"}, indexParams...)
+	pointParams := append([]string{"keep_alive", "allow_partial_pit_creation", "preference", "routing"}, indexParams...)
+	searchParams := append([]string{"q", "from", "size", "timeout", "allow_partial_search_results", "track_total_hits", "rest_total_hits_as_int", "typed_keys",
+		"scroll", "preference", "routing", "search_type", "cancel_after_time_interval", "max_concurrent_shard_requests", "batched_reduce_size"}, indexParams...)
 	multi := methods{http.MethodGet: (*call).runMultiSearch, http.MethodPost: (*call).runMultiSearch}
-	multiParams := []string{"max_concurrent_searches", "rest_total_hits_as_int", "typed_keys"}
+	multiParams := append([]string{"max_concurrent_searches", "rest_total_hits_as_int", "typed_keys"}, indexParams...)
 	scrolling := methods{http.MethodGet: (*call).nextPage, http.MethodPost: (*call).nextPage, http.MethodDelete: (*call).clearScroll}
 	scrollParams := []string{"scroll", "scroll_id", "rest_total_hits_as_int"}
 	taskParams := []string{"actions", "nodes", "parent_task_id", "group_by", "timeout"}
@@ -23,13 +26,13 @@ func (h *Handler) table() []*route {
 		on("/", methods{http.MethodGet: (*call).info, http.MethodHead: (*call).info}),
 		on("/_search", searching, searchParams...),
 		on("/{index}/_search", searching, searchParams...),
-		on("/_count", counting, "q", "preference", "routing"),
-		on("/{index}/_count", counting, "q", "preference", "routing"),
+		on("/_count", counting, countParams...),
+		on("/{index}/_count", counting, countParams...),
 		on("/_msearch", multi, multiParams...),
 		on("/{index}/_msearch", multi, multiParams...),
 		on("/_search/scroll", scrolling, scrollParams...),
 		on("/_search/scroll/{scroll_id}", scrolling, scrollParams...),
-		on("/{index}/_search/point_in_time", methods{http.MethodPost: (*call).openPoint}, "keep_alive", "allow_partial_pit_creation", "preference", "routing"),
+		on("/{index}/_search/point_in_time", methods{http.MethodPost: (*call).openPoint}, pointParams...),
 		on("/_search/point_in_time", methods{http.MethodDelete: (*call).freePoints}),
 		on("/_search/point_in_time/_all", methods{http.MethodGet: (*call).listPoints, http.MethodDelete: (*call).freeEveryPoint}),
 		on("/_tasks", methods{http.MethodGet: (*call).listTasks}, append([]string{"detailed"}, taskParams...)...),
