@@ -105,18 +105,25 @@ func shrink(ctx context.Context, f *scenario.File, failure Failure, p prober, l 
 	}
 	p.take(&found)
 	s := &Shrunk{File: f, Failure: found}
-	planted := plantedIn(limited, f, p, &failure)
+	mended := plantedIn(limited, f, p, &failure)
+	flawless := false // what was turned down last failed without its flaw, too
 	fails := func(g *scenario.File) bool {
-		if planted && failsPlain(limited, g, p, &failure) {
+		// What turned the last file down is likely to turn this one down.
+		if flawless && failsMended(limited, g, p, &failure, mended) {
 			return false
 		}
 		found, ok := p.probe(limited, g, &failure)
-		if !ok || limited.Err() != nil {
-			return false
+		if ok && !flawless && mended != nil {
+			flawless = failsMended(limited, g, p, &failure, mended)
+			ok = !flawless
+		} else if !ok {
+			flawless = false
 		}
-		p.take(&found)
-		s.File, s.Failure = g, found
-		return true
+		if ok = ok && limited.Err() == nil; ok {
+			p.take(&found)
+			s.File, s.Failure = g, found
+		}
+		return ok
 	}
 	told := func(g *scenario.File) { l.Told(Progress{Tried: p.tried(), Size: SizeOf(g)}) }
 	p.hasten(true)
@@ -133,25 +140,37 @@ func shrink(ctx context.Context, f *scenario.File, failure Failure, p prober, l 
 	return s, context.Cause(ctx)
 }
 
-// plantedIn says whether a file fails for its switches' sake, and whether that
-// has to stay so. What an expression says is easily made false by taking away
-// what it is about; a promise is not.
-func plantedIn(ctx context.Context, f *scenario.File, p prober, failure *Failure) bool {
-	return strings.Contains(failure.Check, " ") && !failsPlain(ctx, f, p, failure)
-}
-
-// failsPlain says whether a file fails without its switches, too.
-func failsPlain(ctx context.Context, f *scenario.File, p prober, failure *Failure) bool {
-	g := plain(f)
-	return g == nil || p.met(ctx, g, failure)
-}
-
-// plain returns a file without its switches and profile, or nil if it has none.
-func plain(f *scenario.File) *scenario.File {
-	if f.Profile == "" && len(f.Switches) == 0 {
+// plantedIn returns what takes the flaw out of a file that fails for its sake:
+// out of its switches, if under its profile alone it holds, or out of its
+// profile, too. Nil: it fails without that, or by a promise. What an expression
+// says is easily made false by taking away what it is about, and so a smaller
+// file must have the flaw, and not fail without it; a promise says enough by
+// itself.
+func plantedIn(ctx context.Context, f *scenario.File, p prober, failure *Failure) func(*scenario.File) *scenario.File {
+	if !strings.Contains(failure.Check, " ") {
 		return nil
 	}
-	return changed(f, func(g *scenario.File) { g.Profile, g.Switches = "", nil })
+	bySwitches := func(g *scenario.File) *scenario.File {
+		if g.Profile != f.Profile {
+			return nil
+		}
+		return changed(g, func(g *scenario.File) { g.Switches = nil })
+	}
+	byProfile := func(g *scenario.File) *scenario.File {
+		return changed(g, func(g *scenario.File) { g.Profile, g.Switches = "", nil })
+	}
+	for _, mended := range []func(*scenario.File) *scenario.File{bySwitches, byProfile} {
+		if !failsMended(ctx, f, p, failure, mended) {
+			return mended
+		}
+	}
+	return nil
+}
+
+// failsMended says whether a file fails without its flaw, too, or has none.
+func failsMended(ctx context.Context, f *scenario.File, p prober, failure *Failure, mended func(*scenario.File) *scenario.File) bool {
+	g := mended(f)
+	return g == nil || scenario.Equal(f, g) || p.met(ctx, g, failure)
 }
 
 // results are the results of checks that package explore or world gave.
