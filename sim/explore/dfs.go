@@ -28,6 +28,7 @@ type dfs struct {
 
 	path  []point // of the execution under way; beyond: spare memory
 	depth int     // how many of path were chosen
+	floor int     // how many of path are not this search's to change
 }
 
 // choose implements [chooser].
@@ -95,9 +96,10 @@ func (d *dfs) compare(turn int, p *point, enabled uint64, steps []step) error {
 	return nil
 }
 
-// next prepares the next execution; false: every order was explored.
+// next prepares the next execution; false: every order was explored. It
+// implements [row].
 func (d *dfs) next() bool {
-	for d.depth > 0 {
+	for d.depth > d.floor {
 		p := &d.path[d.depth-1]
 		p.tried |= 1 << p.choice
 		if rest := d.open(p); rest != 0 {

@@ -65,6 +65,18 @@
 // or as two: a schedule that takes another course is tried a few times more, and
 // if it still does, the verdict is undecided.
 //
+// # Workers
+//
+// Several schedules are executed at the same time, [Options.Workers], each by
+// nodes of its own in a bubble of its own. A depth-first search is cut between
+// what is left to explore below a point of its path and what above; the lanes
+// that sleep there go along, so a part is explored as it would be in its turn.
+// Each schedule that is drawn has a source of its own, which its number gives.
+// What the workers find is taken in in the order in which one alone would find
+// it, up to the schedule where one alone would end; what lies beyond is thrown
+// away. A few schedules are executed by one worker before others are hired, which
+// is enough for most files.
+//
 // Promises, which the tests name by number:
 //
 //  1. Every order: without a bound, strategy dfs executes each order of turns
@@ -78,11 +90,12 @@
 //     the controller does not control, and the verdict is undecided.
 //  4. Every promise of package check that a single node can break, and of a
 //     whole cluster every one, is judged on every executed schedule.
-//  5. The result depends on the file and the options alone; each outcome's
-//     schedule is the one with the fewest switches, then turns, that was met.
-//     Of a whole cluster, this is so in the exact lane.
-//  6. Memory follows the length of a schedule and the number of outcomes, not
-//     the number of schedules.
+//  5. The result depends on the file and the options alone, and not on the
+//     number of workers; each outcome's schedule is the one with the fewest
+//     switches, then turns, that was met. Of a whole cluster, this is so in the
+//     exact lane, where there is one worker.
+//  6. Memory follows the length of a schedule, the number of outcomes and that
+//     of workers, not the number of schedules.
 //  7. What [Options.Box] gives knows the schedule under way, also when a panic
 //     of a goroutine of the node ends the process.
 package explore

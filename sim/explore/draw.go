@@ -26,7 +26,7 @@ func (w *walk) choose(_ int, enabled uint64, _ []step, _ int) (int, error) {
 type pct struct {
 	draw    *rand.Rand
 	changes int // turns at which priorities change
-	turns   int // of the longest execution so far
+	turns   int // among which they do
 
 	priority []int
 	lowest   int
@@ -45,7 +45,6 @@ func (p *pct) restart(lanes int) {
 
 // choose implements [chooser].
 func (p *pct) choose(turn int, enabled uint64, _ []step, _ int) (int, error) {
-	p.turns = max(p.turns, turn+1)
 	if p.at[turn] {
 		p.priority[p.best(enabled)] = p.lowest
 		p.lowest--

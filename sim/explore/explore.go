@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/datanode"
 	"github.com/wlmsim/wlmsim/sim/bubble"
+	"github.com/wlmsim/wlmsim/sim/exact"
 	"github.com/wlmsim/wlmsim/sim/history"
 	"github.com/wlmsim/wlmsim/sim/node"
 	"github.com/wlmsim/wlmsim/sim/scenario"
@@ -46,6 +48,8 @@ const (
 	// DefaultChanges is how often pct changes priorities in an execution unless
 	// Options say otherwise.
 	DefaultChanges = 2
+	// MaxWorkers bounds the schedules that are executed at the same time.
+	MaxWorkers = 16
 	// MaxOutcomes bounds the outcomes that are told apart. A program with more
 	// observes too much to be read.
 	MaxOutcomes = 10_000
@@ -83,6 +87,10 @@ type Options struct {
 	NoReduction bool
 	// Turns bounds an order; 0: DefaultTurns.
 	Turns int
+	// Workers is how many schedules are executed at the same time, each by nodes
+	// of its own; the result does not depend on it. 0: as many as the process has
+	// processors, at most MaxWorkers. In the exact lane it is one.
+	Workers int
 	// Profile to run under; "": the file's.
 	Profile string
 	// Path and Set are what the repeat command names: the file, and the
@@ -117,6 +125,12 @@ func (o Options) withDefaults(whole bool) Options {
 	if o.Turns == 0 {
 		o.Turns = DefaultTurns
 	}
+	if o.Workers == 0 {
+		o.Workers = min(runtime.GOMAXPROCS(0), MaxWorkers)
+	}
+	if exact.Enabled || o.Box != nil {
+		o.Workers = 1
+	}
 	if o.Context == nil {
 		o.Context = context.Background()
 	}
@@ -140,6 +154,9 @@ func (o Options) Check() error {
 	}
 	if o.Turns < 0 || o.Turns > MaxTurns {
 		faults = append(faults, fmt.Errorf("%d turns: between 1 and %d, or 0 for %d", o.Turns, MaxTurns, DefaultTurns))
+	}
+	if o.Workers < 0 || o.Workers > MaxWorkers {
+		faults = append(faults, fmt.Errorf("%d workers: between 1 and %d, or 0 for one a processor", o.Workers, MaxWorkers))
 	}
 	return errors.Join(faults...)
 }
@@ -175,28 +192,32 @@ func Whole(f *scenario.File) bool { return f.Explore != nil && f.Explore.Node ==
 
 // explored explores a filled file and returns what was seen.
 func explored(f *scenario.File, o Options) (*table, error) {
-	if Whole(f) {
-		if o.Strategy == DFS {
-			return nil, misfit("explore: strategy %s is for one node: a whole cluster has too many orders to try each; use %s or %s", DFS, Random, PCT)
-		}
-		x, err := newFleet(f, o.Turns)
-		if err != nil {
-			return nil, err
-		}
-		x.table.watched(o)
-		return x.table, x.table.explore(o)
-	}
-	w, err := prepare(f)
+	t, err := newStage(f, o)
 	if err != nil {
 		return nil, err
 	}
-	t := tableOf(w, o.Turns)
 	t.watched(o)
-	var failed error
-	if err := bubble.Run(func() { failed = w.explore(o, t) }); err != nil {
-		return nil, errors.Join(failed, err)
+	t.hire = func(int) (*table, error) { return newStage(f, o) }
+	return t, t.explore(o)
+}
+
+// newStage returns a table with what it takes to execute schedules of a file.
+func newStage(f *scenario.File, o Options) (*table, error) {
+	if !Whole(f) {
+		w, err := prepare(f)
+		if err != nil {
+			return nil, err
+		}
+		return tableOf(w, o.Turns), nil
 	}
-	return t, failed
+	if o.Strategy == DFS {
+		return nil, misfit("explore: strategy %s is for one node: a whole cluster has too many orders to try each; use %s or %s", DFS, Random, PCT)
+	}
+	x, err := newFleet(f, o.Turns)
+	if err != nil {
+		return nil, err
+	}
+	return x.table, nil
 }
 
 // prepare makes ready all that outlives executions of one node.
@@ -410,10 +431,21 @@ func (w *world) aim() {
 	}
 }
 
-// explore executes schedules until the strategy has no more. It runs in the
-// bubble.
-func (w *world) explore(o Options, t *table) error {
-	// Channels belong to the bubble that they are made in.
+// within calls a function in a bubble of the world's.
+func (w *world) within(f func() error) error {
+	var failed error
+	if err := bubble.Run(func() {
+		defer w.open()()
+		failed = f()
+	}); err != nil {
+		return errors.Join(failed, err)
+	}
+	return failed
+}
+
+// open makes what belongs to the bubble that it is called in, and returns what
+// takes it down.
+func (w *world) open() (end func()) {
 	w.workers = make(chan struct{})
 	for _, l := range w.control.lanes {
 		l.gate = make(chan struct{}, 1)
@@ -428,14 +460,13 @@ func (w *world) explore(o Options, t *table) error {
 			a.run()
 		}()
 	}
-	defer func() {
+	return func() {
 		close(w.workers)
 		for range actors {
 			<-ended
 		}
 		w.data.Close()
-	}()
-	return t.explore(o)
+	}
 }
 
 func hashOf(text string) uint64 {

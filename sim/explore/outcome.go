@@ -230,11 +230,21 @@ type table struct {
 	news              int // how often something new was seen
 	complete          bool
 	trouble           string // why nothing can be said
-	turns             []uint8
+	longest           int    // turns of an execution
 	linears           map[string]check.Result
 	hash              string // of the first execution of a whole cluster
 
+	// within calls a function where schedules can be executed; the error is
+	// also that of the place.
+	within func(func() error) error
+	// hire returns another table to execute schedules with, side by side; number
+	// is one that no other has meanwhile.
+	hire func(number int) (*table, error)
+	// portion is how many schedules a worker executes before it reports them.
+	portion int
+
 	// Of the execution under way.
+	last      record
 	key       []byte
 	linearKey []byte
 	values    []any
@@ -244,9 +254,13 @@ type table struct {
 func newTable(f *scenario.File, p programs, lanes []string) *table {
 	return &table{
 		file: f, programs: p, lanes: lanes, misfit: ErrUsage,
+		within: func(f func() error) error { return f() }, portion: 1,
 		outcomes: map[string]*found{}, breaches: map[string]*breach{}, linears: map[string]check.Result{}, blank: map[string]any{},
 	}
 }
+
+// nodePortion is the portion of one node: a few milliseconds' work.
+const nodePortion = 32
 
 // tableOf returns the table of one node.
 func tableOf(w *world, most int) *table {
@@ -270,26 +284,8 @@ func tableOf(w *world, most int) *table {
 		return turns, whole, w.events, err
 	}
 	w.judge = t.judge
+	t.within, t.portion = w.within, nodePortion
 	return t
-}
-
-// execute executes one schedule and takes it in. The error is one of the
-// schedule that was asked for.
-func (t *table) execute(c chooser) error {
-	turns, whole, _, err := t.run(c, t.turns[:0], false)
-	t.turns = turns
-	switch {
-	case errors.Is(err, errDiverged), errors.Is(err, errTooLong):
-		t.trouble = fmt.Sprintf("%v; schedule: %s", err, t.schedule(turns))
-	case err != nil:
-		return err
-	case !whole:
-		t.pruned++
-	case t.trouble == "":
-		t.schedules++
-		t.take()
-	}
-	return nil
 }
 
 // judge looks at an execution that came to its end, before the node is closed.
@@ -344,38 +340,36 @@ func appendValue(key []byte, v any) []byte {
 	return append(key, ' ')
 }
 
-// take enters the execution that was judged last.
-func (t *table) take() {
-	o := t.outcomes[string(t.key)]
+// take enters an execution that came to its end.
+func (t *table) take(r *record) {
+	o := t.outcomes[string(r.key)]
 	switch {
 	case o != nil:
-		if shorter(t.turns, o.turns) {
-			o.turns = append(o.turns[:0], t.turns...)
+		if shorter(r.turns, o.turns) {
+			o.turns = append(o.turns[:0], r.turns...)
 		}
 	case len(t.outcomes) == MaxOutcomes:
 		t.trouble = fmt.Sprintf("there are more than %d outcomes: observe less", MaxOutcomes)
 		return
 	default:
-		o = &found{turns: slices.Clone(t.turns)}
-		for i, v := range t.values {
+		o = &found{turns: slices.Clone(r.turns)}
+		for i, v := range r.values {
 			o.Observed = append(o.Observed, Value{t.file.Explore.Observe[i].Name, v})
 		}
-		t.outcomes[string(t.key)] = o
+		t.outcomes[string(r.key)] = o
 		t.news++
 	}
 	o.Schedules++
-	for _, r := range t.results {
-		if r.Verdict != check.Held {
-			t.breach(r)
-		}
+	for _, one := range r.results {
+		t.breach(one, r)
 	}
 }
 
 // breach keeps the worst verdict of a promise, with its shortest schedule.
-func (t *table) breach(r check.Result) {
-	b := t.breaches[r.Name]
-	if b == nil || b.Verdict != check.Broken && r.Verdict == check.Broken || b.Verdict == r.Verdict && shorter(t.turns, b.turns) {
-		t.breaches[r.Name] = &breach{r, slices.Clone(t.turns)}
+func (t *table) breach(one check.Result, r *record) {
+	b := t.breaches[one.Name]
+	if b == nil || b.Verdict != check.Broken && one.Verdict == check.Broken || b.Verdict == one.Verdict && shorter(r.turns, b.turns) {
+		t.breaches[one.Name] = &breach{one, slices.Clone(r.turns)}
 		t.news++
 	}
 }

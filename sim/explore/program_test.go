@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -120,25 +121,48 @@ func (p *toy) do(i int, o operation) {
 	}
 }
 
-// all explores a toy and returns its outcomes and the number of whole and cut
-// executions.
-func exploreToy(t require.TestingT, actors [][]operation, d *dfs) (outcomes []string, whole, cut int) {
-	var names []string
+func newToy(actors [][]operation) *toy {
+	p := &toy{control: newController(namesOf(actors)), actors: actors, seen: make([][]int, len(actors))}
+	p.control.settled = func() {}
+	return p
+}
+
+func namesOf(actors [][]operation) (names []string) {
 	for i := range actors {
 		names = append(names, fmt.Sprint("a", i))
 	}
-	p := &toy{control: newController(names), actors: actors, seen: make([][]int, len(actors))}
-	p.control.settled = func() {}
-	d.names = func(i int) string { return names[i] }
-	found := map[string]bool{}
+	return names
+}
+
+// within calls a function in a bubble with the goroutines of the actors.
+func (p *toy) within(f func() error) error {
+	var failed error
 	err := bubble.Run(func() {
-		p.ended = make(chan struct{}, len(actors))
+		p.starts, p.ended = nil, make(chan struct{}, len(p.actors))
 		for i, l := range p.control.lanes {
 			l.gate = make(chan struct{}, 1)
 			start := make(chan struct{}, 1)
 			p.starts = append(p.starts, start)
 			go p.run(i, start)
 		}
+		defer func() {
+			for i := range p.starts {
+				close(p.starts[i])
+				<-p.ended
+			}
+		}()
+		failed = f()
+	})
+	return errors.Join(failed, err)
+}
+
+// exploreToy explores a toy and returns its outcomes and the number of whole and
+// cut executions.
+func exploreToy(t require.TestingT, actors [][]operation, d *dfs) (outcomes []string, whole, cut int) {
+	p := newToy(actors)
+	d.names = func(i int) string { return namesOf(actors)[i] }
+	found := map[string]bool{}
+	require.NoError(t, p.within(func() error {
 		var turns []uint8
 		for more := true; more; more = d.next() {
 			all, done, err := play(p, 1000, d, turns[:0])
@@ -150,12 +174,8 @@ func exploreToy(t require.TestingT, actors [][]operation, d *dfs) (outcomes []st
 				cut++
 			}
 		}
-		for i := range p.starts {
-			close(p.starts[i])
-			<-p.ended
-		}
-	})
-	require.NoError(t, err)
+		return nil
+	}))
 	for o := range found {
 		outcomes = append(outcomes, o)
 	}
@@ -311,14 +331,14 @@ func TestToPassStepsThatTouchNothingLosesNoOutcome(t *testing.T) {
 	for _, name := range []string{"explore/exact-permits-refuse-nobody-needlessly", "regression/a-swallowed-rejection-runs-without-a-permit", "explore/management-goes-off-between-reading-and-admission", "regression/stats-fail-while-a-plain-map-changes"} {
 		f, err := scenario.Read("../../scenarios/" + name + ".yaml")
 		require.NoError(t, err)
-		o := Options{}.withDefaults(false)
+		o := Options{Workers: 1}.withDefaults(false)
 		seen := map[bool][]string{}
 		for _, every := range []bool{false, true} {
 			w, err := prepare(f.Filled())
 			require.NoError(t, err)
 			w.everyStep = every
 			table := tableOf(w, o.Turns)
-			require.NoError(t, bubble.Run(func() { require.NoError(t, w.explore(o, table)) }))
+			require.NoError(t, table.explore(o))
 			require.Empty(t, table.trouble)
 			require.True(t, table.complete)
 			for key := range table.outcomes {
@@ -416,13 +436,12 @@ func TestWhatIsNotControlledLeavesTheVerdictOpen(t *testing.T) {
 			w.switches.Acquire = map[wlm.Acquire]wlm.Acquire{wlm.AcquireExact: wlm.AcquireRollback, wlm.AcquireRollback: wlm.AcquireExact}[w.switches.Acquire]
 		}}
 		table := tableOf(w, o.Turns)
-		require.NoError(t, bubble.Run(func() {
-			require.NoError(t, w.explore(o, table))
-			if o.Strategy == Replay { // nothing asks between the executions of one schedule
-				_ = o.Context.Err()
-				require.NoError(t, w.explore(o, table))
-			}
-		}))
+		o.Workers = 1
+		require.NoError(t, table.explore(o))
+		if o.Strategy == Replay { // nothing asks between the executions of one schedule
+			_ = o.Context.Err()
+			require.NoError(t, table.explore(o))
+		}
 		r := table.result(o)
 		require.Equal(t, check.Undecided, r.Verdict)
 		require.False(t, r.Complete)

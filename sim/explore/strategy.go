@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 )
@@ -11,63 +13,152 @@ func (t *table) explore(o Options) error {
 	if err := t.strategy(o); err != nil || o.Until != nil {
 		return err
 	}
-	return t.confirm()
+	return t.within(t.confirm)
 }
 
 // strategy executes the schedules that the options ask for.
-func (t *table) strategy(o Options) error {
-	draw := rand.New(rand.NewPCG(t.file.Seed, hashOf("explore "+o.Strategy)))
-	s := seek{t: t, o: o}
-	more := func() bool { return t.schedules < o.Schedules && o.Context.Err() == nil && !s.enough() }
-	switch o.Strategy {
-	case Replay:
-		if o.Loose {
-			return t.follow(o.Schedule)
-		}
-		lanes, err := t.indices(o.Schedule)
-		if err != nil {
-			return err
-		}
-		return t.replay(lanes)
-	case Random:
-		for more() && t.trouble == "" {
-			if err := t.execute(&walk{draw}); err != nil {
-				return err
-			}
-		}
-		return o.Context.Err()
-	case PCT:
-		p := &pct{draw: draw, changes: DefaultChanges}
-		if o.Preemptions != nil {
-			p.changes = *o.Preemptions
-		}
-		for more() && t.trouble == "" {
-			p.restart(len(t.lanes))
-			if err := t.execute(p); err != nil {
-				return err
-			}
-		}
-		return o.Context.Err()
+func (t *table) strategy(o Options) (err error) {
+	if o.Strategy == Replay {
+		return t.within(func() error { return t.given(o) })
 	}
+	p := pursuit{t: t, o: o, seek: seek{t: t, o: o}}
+	defer func() {
+		if failed := p.end(); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}()
+	switch o.Strategy {
+	case Random:
+		_, err = p.follow(t.draws(o, 0, o.Schedules, func(draw *rand.Rand) chooser { return &walk{draw} }))
+	case PCT:
+		err = t.pct(&p)
+	default:
+		var all bool
+		all, err = p.follow(t.dfs(o))
+		t.complete = all && err == nil && t.trouble == ""
+	}
+	return err
+}
+
+// dfs returns the row of every order.
+func (t *table) dfs(o Options) *dfs {
 	d := &dfs{reduce: !o.NoReduction, preemptions: -1, names: t.name}
 	if o.Preemptions != nil {
 		// A reduced search leaves out orders for the sake of others that may
 		// have more preemptions.
 		d.preemptions, d.reduce = *o.Preemptions, false
 	}
-	for t.trouble == "" && o.Context.Err() == nil {
-		if err := t.execute(d); err != nil {
+	return d
+}
+
+// draws returns the row of drawn schedules of some numbers.
+func (t *table) draws(o Options, from, to int, with func(*rand.Rand) chooser) *draws {
+	return &draws{seed: t.file.Seed ^ hashOf("explore "+o.Strategy), from: from, to: to, with: with}
+}
+
+// pct follows rows that are each as long as all before it together: where the
+// priorities of an execution change depends on how many turns those before the
+// row had.
+func (t *table) pct(p *pursuit) error {
+	changes := DefaultChanges
+	if p.o.Preemptions != nil {
+		changes = *p.o.Preemptions
+	}
+	for from, to := 0, 1; from < p.o.Schedules; from, to = to, 2*to {
+		turns := t.longest
+		all, err := p.follow(t.draws(p.o, from, min(to, p.o.Schedules), func(draw *rand.Rand) chooser {
+			one := &pct{draw: draw, changes: changes, turns: turns}
+			one.restart(len(t.lanes))
+			return one
+		}))
+		if !all || err != nil {
 			return err
 		}
-		if !d.next() {
-			t.complete = t.trouble == ""
-			break
-		}
-		if o.Schedules > 0 && t.schedules >= o.Schedules || s.enough() {
-			break
-		}
 	}
-	return o.Context.Err()
+	return nil
+}
+
+// pursuit executes rows of schedules.
+type pursuit struct {
+	t    *table
+	o    Options
+	seek seek
+	crew *crew // nil: one worker has sufficed so far
+}
+
+// follow executes a row until nothing more is asked for, and says whether it
+// came to the row's end.
+func (p *pursuit) follow(r row) (all bool, err error) {
+	if err := p.o.Context.Err(); err != nil {
+		return false, err
+	}
+	if p.crew == nil {
+		var more bool
+		if all, more, err = p.start(r); all || !more || err != nil {
+			return all, err
+		}
+		p.crew = newCrew(p.o.Workers, p.t.portion, p.t.hire)
+	}
+	return p.crew.work(r, func(one *record) (bool, error) {
+		if err := p.t.enter(one); err != nil {
+			return false, err
+		}
+		return p.goesOn()
+	})
+}
+
+// start executes the beginning of a row, which is all of most rows, or all of it
+// if there is to be one worker.
+func (p *pursuit) start(r row) (all, more bool, err error) {
+	most := 2 * p.t.portion
+	if p.o.Workers == 1 {
+		most = math.MaxInt
+	}
+	err = p.t.within(func() error {
+		for n := 0; n < most; n++ {
+			if err := p.t.execute(r.chooser()); err != nil {
+				return err
+			}
+			if all = !r.next() && p.t.trouble == ""; all {
+				return nil
+			}
+			var err error
+			if more, err = p.goesOn(); !more || err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, more, err
+}
+
+// goesOn says whether a further schedule is asked for.
+func (p *pursuit) goesOn() (bool, error) {
+	if err := p.o.Context.Err(); err != nil {
+		return false, err
+	}
+	t := p.t
+	return t.trouble == "" && (p.o.Schedules == 0 || t.schedules < p.o.Schedules) && !p.seek.enough(), nil
+}
+
+// end ends the workers.
+func (p *pursuit) end() error {
+	if p.crew == nil {
+		return nil
+	}
+	return p.crew.close()
+}
+
+// given executes the schedule of the options.
+func (t *table) given(o Options) error {
+	if o.Loose {
+		return t.follow(o.Schedule)
+	}
+	lanes, err := t.indices(o.Schedule)
+	if err != nil {
+		return err
+	}
+	return t.replay(lanes)
 }
 
 // replay executes one schedule.
