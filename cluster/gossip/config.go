@@ -21,7 +21,7 @@ type Network struct {
 	Packets net.PacketConn
 	// Dial opens a stream to "ip:port". An address at which nobody listens must give an error that is
 	// syscall.ECONNREFUSED by errors.Is; that is what makes a member dead at once. It must return when ctx ends.
-	// The connection's deadlines must work.
+	// The connection's deadlines must work. It may be a stream on a connection that is kept, unless that broke.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 

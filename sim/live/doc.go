@@ -2,6 +2,9 @@
 // clock, Bolt files. [StartNode] starts one, [Up] a cluster of them in this
 // process or in processes of their own.
 //
+// The streams of gossip, one for each message that memberlist sends, share kept
+// connections (package streams). In a virtual world each has its own.
+//
 // Promises:
 //
 //  1. A node that listens anywhere but on loopback does not start without a

@@ -16,6 +16,7 @@ import (
 	"github.com/wlmsim/wlmsim/cluster/replica"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
 	"github.com/wlmsim/wlmsim/datanode"
+	"github.com/wlmsim/wlmsim/sim/live/streams"
 	"github.com/wlmsim/wlmsim/sim/node"
 	"github.com/wlmsim/wlmsim/wlm"
 )
@@ -137,12 +138,16 @@ func StartNode(o NodeOptions) (*Node, error) {
 	if err := self.save(o.DataDir); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
+	kept, err := streams.New(streams.Config{Listener: s.gossip, Dial: streams.DialFunc(dialer(nil)), Log: o.Log})
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	c := node.Config{
 		Name: o.Name, ID: self.ID, Roles: o.Roles, Switches: o.Switches,
 		Raft: node.RaftNetwork{Address: s.addresses.Raft, Listener: withinTLS(s.raft, raftTLS), Dial: dialer(raftTLS)},
 		Gossip: node.GossipNetwork{
 			Address: s.addresses.Gossip, Key: o.Security.GossipKey,
-			Network: gossip.Network{Listener: s.gossip, Packets: s.packets, Dial: dialer(nil)},
+			Network: gossip.Network{Listener: kept, Packets: s.packets, Dial: kept.Dial},
 		},
 		HTTP:  node.HTTPNetwork{Address: s.addresses.HTTP, Listener: withinTLS(s.http, httpTLS)},
 		Store: replica.Bolt(filepath.Join(o.DataDir, "raft")), Settings: o.Settings, Seeds: append(slices.Clone(o.Join), self.Peers...), Seed: seed,
