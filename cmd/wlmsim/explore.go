@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/wlmsim/wlmsim/sim/campaign"
 	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/exact"
 	"github.com/wlmsim/wlmsim/sim/explore"
+	"github.com/wlmsim/wlmsim/sim/report"
 	"github.com/wlmsim/wlmsim/sim/world"
 	"github.com/wlmsim/wlmsim/wlm"
 )
@@ -27,6 +29,8 @@ type exploreFlags struct {
 	set         []string
 	format      string
 	out         string
+	jobs        int
+	limit       time.Duration
 	shrink      shrinkFlags
 }
 
@@ -45,12 +49,20 @@ applies. The strategies pct and random draw schedules from the file's seed.
 
 A block that names no node is about the whole cluster, raft and all: a turn is a
 step of a client or of a node's applier, or a message between two nodes. Its
-orders are too many to try each, so they are drawn.`,
+orders are too many to try each, so they are drawn.
+
+Each exploration happens in a worker process. If a goroutine of the explored
+nodes panics, it has broken something: the schedule under way is shown, with the
+command that repeats it. One whose process dies in another way, or that takes no
+turn for as long as --limit, is undecided and shows the same.
+
+Under several profiles a file's outcomes are also shown side by side.`,
 		Example: `  wlmsim explore scenarios/explore                              # every file
   wlmsim explore lag.yaml --set switches.missing_counters=default_group
   wlmsim explore lag.yaml --schedule 'update applier first×3'   # one order, step by step
   wlmsim explore lag.yaml --preemptions 2
   wlmsim explore lag.yaml --strategy pct --schedules 10000 --format json
+  wlmsim explore lag.yaml --profile submitted,reviewed          # side by side
   wlmsim explore lag.yaml --shrink --out small                  # the least that still breaks
   wlmsim explore scenarios/clusters --strategy pct              # whole clusters`,
 		Args: cobra.MinimumNArgs(1),
@@ -61,9 +73,6 @@ orders are too many to try each, so they are drawn.`,
 			}
 			files, err := readExplorations(s, args, f.set)
 			if err != nil {
-				return err
-			}
-			if err := watch(&o, f.format); err != nil {
 				return err
 			}
 			return exploreFiles(c.Context(), s, &f, o, files)
@@ -77,39 +86,43 @@ orders are too many to try each, so they are drawn.`,
 	flags.BoolVar(&f.noReduction, "no-reduction", false, "execute orders that cannot differ as well")
 	flags.StringSliceVar(&f.profiles, "profile", nil, "profiles to run under, in place of the file's: "+strings.Join(wlm.Profiles(), ", "))
 	flags.StringArrayVar(&f.set, "set", nil, "PATH=VALUE: change a value of the files, such as switches.acquire=rollback (repeatable)")
-	flags.StringVar(&f.format, "format", explore.Formats()[0], strings.Join(explore.Formats(), ", "))
+	flags.StringVar(&f.format, "format", report.Formats()[0], strings.Join(report.Formats(), ", "))
 	flags.StringVar(&f.out, "out", "", "folder for what --shrink leaves of files that broke")
+	addJobs(flags, &f.jobs, &f.limit, "explorations", "wall time without a turn after which an exploration is taken for hung, made to print its goroutines, and undecided")
 	f.shrink.add(c)
 	return c
 }
 
-// options checks all flags.
-func (f *exploreFlags) options(bounded, replayed bool) (explore.Options, error) {
-	o := explore.Options{Strategy: f.strategy, Schedules: f.schedules, NoReduction: f.noReduction, Set: f.set}
+// options checks all flags and returns what each exploration begins with.
+func (f *exploreFlags) options(bounded, replayed bool) (campaign.Exploration, error) {
+	e := campaign.Exploration{Set: f.set, Strategy: f.strategy, Schedules: f.schedules, NoReduction: f.noReduction}
 	if bounded {
-		o.Preemptions = &f.preemptions
+		e.Preemptions = &f.preemptions
 	}
-	faults := []error{o.Check(), f.shrink.check(f.out)}
+	faults := []error{
+		explore.Options{Strategy: e.Strategy, Schedules: e.Schedules, Preemptions: e.Preemptions}.Check(),
+		f.shrink.check(f.out), checkProfiles(f.profiles), checkJobs(f.jobs, f.limit), report.CheckFormat(f.format),
+	}
+	if f.out != "" && !f.shrink.on {
+		faults = append(faults, errors.New("--out is the folder for what --shrink leaves, and needs --shrink"))
+	}
 	if replayed {
 		var err error
-		if o.Schedule, err = explore.ParseSchedule(f.schedule); o.Schedule == nil {
-			o.Schedule = explore.Schedule{}
+		if e.Schedule, err = explore.ParseSchedule(f.schedule); e.Schedule == nil {
+			e.Schedule = explore.Schedule{}
 		}
-		faults = append(faults, err)
+		faults = append(faults, err, f.alone())
 	}
-	for _, p := range f.profiles {
-		if _, err := wlm.Profile(p); err != nil {
-			faults = append(faults, fmt.Errorf("--profile: %w", err))
-		}
+	return e, errors.Join(faults...)
+}
+
+// alone returns an error if flags say how to choose schedules beside one that
+// is given.
+func (f *exploreFlags) alone() error {
+	if f.strategy != "" || f.schedules != 0 || f.preemptions != 0 || f.noReduction {
+		return errors.New("--schedule executes one schedule alone: it goes without --strategy, --schedules, --preemptions and --no-reduction")
 	}
-	known := false
-	for _, format := range explore.Formats() {
-		known = known || format == f.format
-	}
-	if !known {
-		faults = append(faults, fmt.Errorf("--format %q: one of %s", f.format, strings.Join(explore.Formats(), ", ")))
-	}
-	return o, errors.Join(faults...)
+	return nil
 }
 
 // readExplorations reads all files that have an explore: block.
@@ -137,78 +150,86 @@ func readExplorations(s streams, paths, set []string) ([]scenarioFile, error) {
 	return kept, nil
 }
 
-// asRuns explores files for `run`: each becomes one run, whose repeat command is
-// that of `explore`.
-func asRuns(ctx context.Context, f *runFlags, small *shrinker, files []scenarioFile) ([]world.Result, error) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	var runs []world.Result
+// explorations are those of files, each under each profile: the file's own if
+// none is given.
+func explorations(files []scenarioFile, profiles []string, like campaign.Exploration) (all []campaign.Exploration) {
 	for _, file := range files {
 		filled := file.parsed.Filled()
-		profiles := f.profiles
-		if len(profiles) == 0 {
-			profiles = []string{filled.Profile}
+		under := profiles
+		if len(under) == 0 {
+			under = []string{filled.Profile}
 		}
-		for _, profile := range profiles {
-			r, err := explore.Run(file.parsed, explore.Options{Profile: profile, Path: file.path, Set: f.set, Context: ctx})
-			if err != nil {
-				return runs, fmt.Errorf("%s: %w", file.path, err)
-			}
-			run := world.Result{
-				Scenario: r.Scenario, File: r.File, Seed: filled.Seed, Profile: r.Profile, Verdict: r.Verdict,
-				WallSeconds: r.WallSeconds, Repeat: r.Repeat,
-			}
-			for _, c := range r.Checks {
-				run.Checks = append(run.Checks, c.Result)
-			}
-			runs = append(runs, run)
-			if err := small.explored(ctx, &file, r); err != nil {
-				return runs, err
-			}
+		for _, profile := range under {
+			e := like
+			e.Scenario, e.File, e.Profile = filled.Name, file.path, profile
+			all = append(all, e)
 		}
 	}
-	return runs, nil
+	return all
+}
+
+// exploreAll explores in workers, and shrinks the files of what broke. What
+// cannot be explored at all comes back as one error, beside the results of the
+// rest.
+func exploreAll(ctx context.Context, c campaign.Config, all []campaign.Exploration, small *shrinker) (results []*explore.Result, misfits, err error) {
+	explored, err := campaign.Explore(ctx, c, all)
+	var faults []error
+	for _, x := range explored {
+		if x.Misfit != nil {
+			faults = append(faults, x.Misfit)
+			continue
+		}
+		results = append(results, x.Result)
+	}
+	if err == nil {
+		err = small.explored(ctx, c.Start, results)
+	}
+	return results, errors.Join(faults...), err
 }
 
 // exploreFiles explores each file under each profile and writes the results.
-func exploreFiles(ctx context.Context, s streams, f *exploreFlags, o explore.Options, files []scenarioFile) error {
-	// One lane goes at a time: a second processor only makes each wake-up dearer.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	// Executions leave little behind and much garbage.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	var results []*explore.Result
-	var ended error
-	small := newShrinker(s, &f.shrink, f.out, f.format)
-	for _, file := range files {
-		profiles := f.profiles
-		if len(profiles) == 0 {
-			profiles = []string{file.parsed.Filled().Profile}
-		}
-		for _, profile := range profiles {
-			if ended != nil {
-				continue
-			}
-			o.Context, o.Profile, o.Path = ctx, profile, file.path
-			r, err := explore.Run(file.parsed, o)
-			if err != nil {
-				ended = fmt.Errorf("%s: %w", file.path, err)
-				continue
-			}
-			results = append(results, r)
-			ended = small.explored(ctx, &file, r)
-		}
+func exploreFiles(ctx context.Context, s streams, f *exploreFlags, like campaign.Exploration, files []scenarioFile) error {
+	if err := makeFolder(f.out); err != nil {
+		return usageError{err}
 	}
-	if err := explore.Write(s.out, f.format, results, sourceOf); err != nil {
+	start, err := workerStarter()
+	if err != nil {
+		return err
+	}
+	all := explorations(files, f.profiles, like)
+	progress := newProgress(s.err, "exploration", len(all))
+	small := newShrinker(s, &f.shrink, f.set, f.out, f.format)
+	results, misfits, ended := exploreAll(ctx, campaign.Config{
+		Start: start, Jobs: f.jobs, Limit: f.limit, Fresh: exact.Enabled, Done: progress.done, Tick: progress.tick,
+	}, all, small)
+	progress.end()
+	if err := report.WriteExplored(s.out, f.format, results, sourceOf); err != nil {
 		return err
 	}
 	small.end()
-	if ended != nil {
-		if errors.Is(ended, explore.ErrUsage) {
-			return usageError{ended}
-		}
-		return ended
-	}
-	if v := explore.Verdict(results); v != check.Held {
+	switch v := explore.Verdict(results); {
+	case misfits != nil:
+		return usageError{misfits}
+	case ended != nil:
+		return fmt.Errorf("%d of %d explorations were finished: %w", len(results), len(all), ended)
+	case v != check.Held:
 		return verdictError{v, explore.Summary(results)}
 	}
 	return nil
+}
+
+// asRun makes an exploration one run, for `run`; its repeat command is that of
+// `explore`.
+func asRun(r *explore.Result, seed uint64) world.Result {
+	run := world.Result{
+		Scenario: r.Scenario, File: r.File, Seed: seed, Profile: r.Profile, Verdict: r.Verdict,
+		WallSeconds: r.WallSeconds, Repeat: r.Repeat,
+	}
+	for _, c := range r.Checks {
+		if c.Verdict != check.Held && c.Schedule != "" {
+			c.Message += "\nschedule: " + c.Schedule
+		}
+		run.Checks = append(run.Checks, c.Result)
+	}
+	return run
 }

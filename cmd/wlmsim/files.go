@@ -109,3 +109,22 @@ func sourceOf(path string, line int) string {
 	}
 	return strings.TrimSuffix(lines[line-1], "\r")
 }
+
+// makeFolder makes the folder of --out, if one is given, and sees to it that
+// files can be written into it: better now than after hours.
+func makeFolder(path string) error {
+	if path == "" {
+		return nil
+	}
+	err := os.MkdirAll(path, 0o777)
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(path, ".wlmsim-"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("--out %s: want a folder that can be written to: %w", path, err)
+	}
+	return nil
+}

@@ -18,16 +18,7 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	s := streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}
-	if len(os.Args) > 1 && os.Args[1] == exploreName && os.Getenv(guardVariable) == "" {
-		code, err := guarded(s)
-		if err != nil {
-			fmt.Fprintln(s.err, "wlmsim:", err)
-			code = exitCode(err, true)
-		}
-		return code
-	}
-	return execute(s, os.Args[1:])
+	return execute(streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, os.Args[1:])
 }
 
 // streams are where a command reads and writes: results go to out, narration

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/wlmsim/wlmsim/sim/campaign"
 	"github.com/wlmsim/wlmsim/sim/check"
 	"github.com/wlmsim/wlmsim/sim/exact"
+	"github.com/wlmsim/wlmsim/sim/explore"
 	"github.com/wlmsim/wlmsim/sim/report"
 	"github.com/wlmsim/wlmsim/sim/world"
 	"github.com/wlmsim/wlmsim/wlm"
@@ -50,7 +52,8 @@ and neither steps nor load is explored, as by wlmsim explore, whatever the seeds
 
 Results go to standard output, a line a run; one that did not hold shows what
 broke, where the file says so, and the command that repeats it. Each run happens
-in a worker process; one that crashes or hangs is undecided.
+in a worker process; one that crashes or hangs is undecided. An interrupt writes
+the results of what was finished.
 
 Under several profiles a file's results are columns, one a profile, and what
 differs is marked and named. A dash stands for what was not asked under a
@@ -79,8 +82,7 @@ profile; an expectation of a step shows only where it did not hold.`,
 	flags.StringArrayVar(&f.set, "set", nil, "PATH=VALUE: change a value of the files, such as groups.analytics.throttling.node_limit=5 (repeatable)")
 	flags.StringVar(&f.format, "format", report.Formats()[0], strings.Join(report.Formats(), ", "))
 	flags.StringVar(&f.out, "out", "", "folder that gets a folder for each run, with its history, result and scenario")
-	flags.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "how many runs go on side by side")
-	flags.DurationVar(&f.limit, "limit", campaign.DefaultLimit, "wall time after which a run is taken for hung, made to print its goroutines, and undecided")
+	addJobs(flags, &f.jobs, &f.limit, "runs", "wall time after which a run is taken for hung, made to print its goroutines, and undecided; an exploration is if it takes no turn for so long")
 	flags.BoolVar(&f.twice, "twice", false, "do each run twice and compare what happened: a note, in the exact lane a failure")
 	flags.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first run that broke; otherwise all are counted")
 	f.shrink.add(c)
@@ -104,31 +106,40 @@ func runScenarios(ctx context.Context, s streams, f *runFlags, seed *uint64, pat
 	if len(tasks)+len(exploring) == 0 {
 		fmt.Fprintf(s.err, "wlmsim: nothing to run: --shard %s has none of the seeds\n", f.shard)
 	}
+	if err := makeFolder(f.out); err != nil {
+		return usageError{err}
+	}
 	start, err := workerStarter()
 	if err != nil {
 		return err
 	}
-	progress := newProgress(s.err, len(tasks))
-	results, ended := campaign.Run(ctx, campaign.Config{
+	toExplore := explorations(exploring, f.profiles, campaign.Exploration{Set: f.set})
+	progress := newProgress(s.err, "run", len(tasks)+len(toExplore))
+	c := campaign.Config{
 		Start: start, Jobs: f.jobs, Limit: f.limit, Fresh: exact.Enabled, Twice: f.twice, MustRepeat: exact.Enabled,
-		StopAtFirst: f.stopAtFirst, Done: progress.done,
-	}, tasks)
+		StopAtFirst: f.stopAtFirst, Done: progress.done, Tick: progress.tick,
+	}
+	results, ended := campaign.Run(ctx, c, tasks)
+	small := newShrinker(s, &f.shrink, f.set, f.out, f.format)
+	var misfits error
+	if ended == nil && !(f.stopAtFirst && report.Verdict(results) == check.Broken) {
+		var explored []*explore.Result
+		explored, misfits, ended = exploreAll(ctx, c, toExplore, small)
+		results = append(results, asRuns(explored, exploring)...)
+	}
 	progress.end()
-	small := newShrinker(s, &f.shrink, f.out, f.format)
 	if ended == nil {
 		ended = small.ran(ctx, files, results)
-	}
-	if ended == nil {
-		var explored []world.Result
-		explored, ended = asRuns(ctx, f, small, exploring)
-		results = append(results, explored...)
 	}
 	if err := report.Write(s.out, f.format, results, sourceOf); err != nil {
 		return err
 	}
 	small.end()
-	if ended != nil {
-		return fmt.Errorf("%d of %d runs were finished: %w", len(results), len(tasks)+len(exploring)*max(1, len(f.profiles)), ended)
+	switch {
+	case misfits != nil:
+		return usageError{misfits}
+	case ended != nil:
+		return fmt.Errorf("%d of %d runs were finished: %w", len(results), len(tasks)+len(toExplore), ended)
 	}
 	return verdictOf(results)
 }
@@ -143,24 +154,50 @@ func verdictOf(results []world.Result) error {
 
 // check checks all flags and reads the seeds; none: each file's own.
 func (f *runFlags) check(seed *uint64) (seedRange, error) {
-	var faults []error
 	seeds, err := parseSeeds(f.seeds, f.shard)
 	if seed != nil {
 		seeds = seedRange{from: *seed, count: 1, every: 1}
 	}
-	faults = append(faults, err, report.CheckFormat(f.format), f.shrink.check(f.out))
-	for _, p := range f.profiles {
+	return seeds, errors.Join(err, report.CheckFormat(f.format), f.shrink.check(f.out), checkProfiles(f.profiles), checkJobs(f.jobs, f.limit))
+}
+
+// addJobs adds the flags about workers; what names what they do.
+func addJobs(flags *pflag.FlagSet, jobs *int, limit *time.Duration, what, hung string) {
+	flags.IntVar(jobs, "jobs", runtime.GOMAXPROCS(0), "how many "+what+" go on side by side")
+	flags.DurationVar(limit, "limit", campaign.DefaultLimit, hung)
+}
+
+func checkJobs(jobs int, limit time.Duration) error {
+	var faults []error
+	if jobs < 1 {
+		faults = append(faults, fmt.Errorf("--jobs %d: at least 1", jobs))
+	}
+	if limit <= 0 {
+		faults = append(faults, fmt.Errorf("--limit %v: over 0", limit))
+	}
+	return errors.Join(faults...)
+}
+
+func checkProfiles(profiles []string) error {
+	var faults []error
+	for _, p := range profiles {
 		if _, err := wlm.Profile(p); err != nil {
 			faults = append(faults, fmt.Errorf("--profile: %w", err))
 		}
 	}
-	if f.jobs < 1 {
-		faults = append(faults, fmt.Errorf("--jobs %d: at least 1", f.jobs))
+	return errors.Join(faults...)
+}
+
+// asRuns makes explorations runs, each with the seed of its file.
+func asRuns(explored []*explore.Result, files []scenarioFile) (runs []world.Result) {
+	seeds := map[string]uint64{}
+	for _, f := range files {
+		seeds[f.path] = f.parsed.Filled().Seed
 	}
-	if f.limit <= 0 {
-		faults = append(faults, fmt.Errorf("--limit %v: over 0", f.limit))
+	for _, r := range explored {
+		runs = append(runs, asRun(r, seeds[r.File]))
 	}
-	return seeds, errors.Join(faults...)
+	return runs
 }
 
 // maxRuns bounds a campaign, so that its results fit in memory.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -53,22 +54,39 @@ type shrinker struct {
 	streams
 	flags   *shrinkFlags
 	folder  string
+	set     []string        // assignments that were made to the files
 	command bool            // the results leave room for commands on standard output
 	done    map[string]bool // what was shrunk, and which names are taken
 	repeats []string
 }
 
-func newShrinker(s streams, f *shrinkFlags, out, format string) *shrinker {
-	return &shrinker{streams: s, flags: f, folder: out, command: format == "text", done: map[string]bool{}}
+func newShrinker(s streams, f *shrinkFlags, set []string, out, format string) *shrinker {
+	return &shrinker{streams: s, flags: f, folder: out, set: set, command: format == "text", done: map[string]bool{}}
 }
 
-// explored shrinks the file of an exploration that broke.
-func (s *shrinker) explored(ctx context.Context, file *scenarioFile, r *explore.Result) error {
-	if !s.flags.on || r.Verdict != check.Broken {
-		return nil
+// explored shrinks the files of explorations that broke, in workers.
+func (s *shrinker) explored(ctx context.Context, start func() *exec.Cmd, results []*explore.Result) error {
+	for _, r := range results {
+		if !s.flags.on || r.Verdict != check.Broken {
+			continue
+		}
+		if err := s.exploration(ctx, start, r); err != nil {
+			return err
+		}
 	}
-	small, err := shrink.Explore(ctx, file.parsed, r, s.limits(file.path))
-	return s.keep(file, r.Profile, small, err)
+	return nil
+}
+
+func (s *shrinker) exploration(ctx context.Context, start func() *exec.Cmd, r *explore.Result) error {
+	hand, err := campaign.NewHand(campaign.Config{Start: start})
+	if err != nil {
+		return err
+	}
+	defer hand.Close()
+	fmt.Fprintf(s.err, "%s: shrinking, for up to %v\n", r.File, s.flags.limit)
+	path := s.path(r.File, r.Profile)
+	small, err := hand.Shrink(ctx, campaign.Shrinking{File: r.File, Set: s.set, Path: path, Time: s.flags.limit}, r)
+	return s.keep(r.File, path, small, err)
 }
 
 // ran shrinks the files of runs that broke.
@@ -112,7 +130,7 @@ func (s *shrinker) run(ctx context.Context, file *scenarioFile, r *world.Result)
 	}
 	c := candidates{hand: hand, dir: dir}
 	small, err := shrink.Run(ctx, file.parsed, r, c.run, s.limits(file.path))
-	return s.keep(file, r.Profile, small, err)
+	return s.keep(file.path, s.path(file.path, r.Profile), small, err)
 }
 
 // limits tell how far it is, each second.
@@ -126,26 +144,22 @@ func (s *shrinker) limits(path string) shrink.Limits {
 	}}
 }
 
-// keep writes what is left of a file, if anything was found.
-func (s *shrinker) keep(file *scenarioFile, profile string, small *shrink.Shrunk, err error) error {
+// keep writes what is left of a file to a path, if anything was found.
+func (s *shrinker) keep(file, path string, small *shrink.Shrunk, err error) error {
 	switch {
 	case errors.Is(err, shrink.ErrNothing):
-		fmt.Fprintf(s.err, "%s: not shrunk: a smaller file would show no more, or it did not fail again\n", file.path)
+		fmt.Fprintf(s.err, "%s: not shrunk: a smaller file would show no more, or it did not fail again\n", file)
 		return nil
 	case small == nil && err != nil:
-		return fmt.Errorf("%s: shrink: %w", file.path, err)
+		return fmt.Errorf("%s: shrink: %w", file, err)
 	}
-	path := s.path(file.path, profile)
-	if err := os.MkdirAll(s.folder, 0o777); err != nil {
-		return err
-	}
-	if err := copyTraces(small.File, filepath.Dir(file.path), s.folder); err != nil {
+	if err := copyTraces(small.File, filepath.Dir(file), s.folder); err != nil {
 		return err
 	}
 	if err := os.WriteFile(path, small.Text(path), 0o666); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "%s: shrunk to %s: %d files tried%s\n", file.path, path, small.Tried, reservations(small))
+	fmt.Fprintf(s.err, "%s: shrunk to %s: %d files tried%s\n", file, path, small.Tried, reservations(small))
 	s.repeats = append(s.repeats, small.Repeat(path))
 	return err // of ctx
 }

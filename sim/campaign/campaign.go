@@ -20,7 +20,8 @@ type Config struct {
 	Start func() *exec.Cmd
 	// Jobs is how many workers run side by side. Default: the processors.
 	Jobs int
-	// Limit bounds a run's wall time. Default: [DefaultLimit].
+	// Limit bounds a run's wall time, and the wall time in which an exploration
+	// takes no turn. Default: [DefaultLimit].
 	Limit time.Duration
 	// Fresh gives each run a process of its own.
 	Fresh bool
@@ -30,9 +31,26 @@ type Config struct {
 	Twice, MustRepeat bool
 	// StopAtFirst ends the campaign at the first run that broke.
 	StopAtFirst bool
-	// Done is called for each run when it is finished, in order of time, from
-	// the goroutine that called Run. Nil: nobody asks.
-	Done func(*world.Result)
+	// Done is called for each run or exploration when it is finished, in order
+	// of time, and Tick each second. Both are called from the goroutine that
+	// called Run or Explore. Nil: nobody asks.
+	Done func(Finished)
+	Tick func([]Underway)
+}
+
+// Finished says what has just come to its end.
+type Finished struct {
+	File, Profile string
+	Seed          uint64 // of a run
+	Verdict       check.Verdict
+}
+
+// Underway is what a worker does just now.
+type Underway struct {
+	File, Profile string
+	Seed          uint64        // of a run
+	For           time.Duration // since it began
+	Schedules     uint64        // that were begun, of an exploration
 }
 
 // DefaultLimit is far longer than a scenario takes, and short enough for a
@@ -47,7 +65,10 @@ func (c Config) withDefaults() Config {
 		c.Limit = DefaultLimit
 	}
 	if c.Done == nil {
-		c.Done = func(*world.Result) {}
+		c.Done = func(Finished) {}
+	}
+	if c.Tick == nil {
+		c.Tick = func([]Underway) {}
 	}
 	return c
 }
@@ -70,35 +91,94 @@ func (c Config) check() error {
 // the config, before anything was started, or of ctx; the results are then
 // those that were finished.
 func Run(ctx context.Context, c Config, tasks []Task) ([]world.Result, error) {
+	return carryOut(ctx, c, tasks, (*slot).run, func(r *world.Result) Finished {
+		return Finished{r.File, r.Profile, r.Seed, r.Verdict}
+	})
+}
+
+// Explore is [Run] for explorations.
+func Explore(ctx context.Context, c Config, explorations []Exploration) ([]Explored, error) {
+	return carryOut(ctx, c, explorations, (*slot).explore, func(e *Explored) Finished {
+		return Finished{File: e.Result.File, Profile: e.Result.Profile, Verdict: e.Result.Verdict}
+	})
+}
+
+// tickEvery is how often Tick is called.
+const tickEvery = time.Second
+
+// carryOut has slots do what is to do, of type T, and returns what came of it,
+// of type R.
+func carryOut[T, R any](ctx context.Context, c Config, todo []T, do func(*slot, context.Context, T) (R, error), told func(*R) Finished) ([]R, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	p := &plan{tasks: len(tasks), stop: c.StopAtFirst, first: len(tasks)}
-	finished := make(chan finish)
-	var slots sync.WaitGroup
-	for range min(c.Jobs, len(tasks)) {
-		slots.Go(func() {
-			s := slot{config: &c}
-			defer s.rest()
+	p := &plan{tasks: len(todo), stop: c.StopAtFirst, first: len(todo)}
+	finished := make(chan finish[R])
+	slots := make([]slot, min(c.Jobs, len(todo)))
+	var working sync.WaitGroup
+	for i := range slots {
+		s := &slots[i]
+		s.config = &c
+		working.Go(func() {
+			defer s.close()
 			for i, more := p.next(ctx); more; i, more = p.next(ctx) {
-				result, err := s.run(ctx, tasks[i])
+				result, err := do(s, ctx, todo[i])
 				if err != nil {
 					return // of ctx
 				}
-				p.done(i, result.Verdict)
-				finished <- finish{i, result}
+				p.done(i, told(&result).Verdict)
+				finished <- finish[R]{i, result}
 			}
 		})
 	}
-	go func() { slots.Wait(); close(finished) }()
-	return p.collect(finished, c.Done), context.Cause(ctx)
+	go func() { working.Wait(); close(finished) }()
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	results := make([]*R, len(todo))
+	for more := true; more; {
+		var f finish[R]
+		select {
+		case f, more = <-finished:
+			if more {
+				results[f.place] = &f.result
+				c.Done(told(&f.result))
+			}
+		case <-tick.C:
+			c.Tick(underway(slots))
+		}
+	}
+	return inOrder(results, p), context.Cause(ctx)
+}
+
+// inOrder returns the results that there are. Later ones than the first that
+// broke are dropped if that ends the campaign: whether they were done was
+// chance.
+func inOrder[R any](results []*R, p *plan) []R {
+	var ordered []R
+	for i, r := range results {
+		if r != nil && (!p.stop || i <= p.first) {
+			ordered = append(ordered, *r)
+		}
+	}
+	return ordered
+}
+
+// underway lists what the slots do.
+func underway(slots []slot) []Underway {
+	var all []Underway
+	for i := range slots {
+		if u, busy := slots[i].now(); busy {
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // finish is a result and the place of its task.
-type finish struct {
+type finish[R any] struct {
 	place  int
-	result world.Result
+	result R
 }
 
 // plan says which task is next.
@@ -128,22 +208,4 @@ func (p *plan) done(place int, v check.Verdict) {
 	if v == check.Broken {
 		p.first = min(p.first, place)
 	}
-}
-
-// collect takes the results until the channel is closed, and puts them in
-// order. Later ones than the first that broke are dropped if that ends the
-// campaign: whether they were run was chance.
-func (p *plan) collect(finished <-chan finish, done func(*world.Result)) []world.Result {
-	results := make([]*world.Result, p.tasks)
-	for f := range finished {
-		results[f.place] = &f.result
-		done(&f.result)
-	}
-	var ordered []world.Result
-	for i, r := range results {
-		if r != nil && (!p.stop || i <= p.first) {
-			ordered = append(ordered, *r)
-		}
-	}
-	return ordered
 }

@@ -30,23 +30,25 @@ const workerVariable = "CAMPAIGN_TEST_WORKER"
 func TestMain(m *testing.M) {
 	switch os.Getenv(workerVariable) {
 	case "fake":
-		if err := campaign.Serve(os.Stdin, os.Stdout, fake); err != nil {
+		if err := campaign.Serve(os.Stdin, os.Stdout, &fake{}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	case "real":
-		var d campaign.Doer
-		_ = campaign.Serve(os.Stdin, os.Stdout, d.Do)
+		_ = campaign.Serve(os.Stdin, os.Stdout, &campaign.Doer{})
 	default:
 		goleak.VerifyTestMain(m)
 	}
 }
 
-// runs counts what this worker process did.
-var runs int
+// fake is a worker that does as the names of scenarios say.
+type fake struct {
+	campaign.Doer
+	runs int
+}
 
-func fake(t campaign.Task) (*world.Result, error) {
-	runs++
+func (w *fake) Do(t campaign.Task) (*world.Result, error) {
+	w.runs++
 	r := &world.Result{Scenario: t.Scenario, Seed: t.Seed, Verdict: check.Held, TraceHash: "same", Repeat: "by the run"}
 	word, argument, _ := strings.Cut(t.Scenario, " ")
 	switch word {
@@ -67,7 +69,7 @@ func fake(t campaign.Task) (*world.Result, error) {
 	case "refuse":
 		return nil, errors.New("it could not be built")
 	case "count":
-		r.Searches.Sent = runs
+		r.Searches.Sent = w.runs
 	case "differ":
 		r.TraceHash = strconv.Itoa(os.Getpid())
 		events := []history.Event{{Seq: 1, Kind: history.Healed}, {Seq: 2, Kind: history.Settled, Detail: filepath.Base(t.History)}}
@@ -120,7 +122,7 @@ func TestResultsComeInTheOrderOfTheTasks(t *testing.T) {
 	t.Parallel()
 	flag := filepath.Join(t.TempDir(), "flag")
 	var done []uint64
-	results := run(t, campaign.Config{Jobs: 3, Done: func(r *world.Result) {
+	results := run(t, campaign.Config{Jobs: 3, Done: func(r campaign.Finished) {
 		if done = append(done, r.Seed); r.Seed == 1 {
 			require.NoError(t, os.WriteFile(flag, nil, 0o666))
 		}
@@ -186,7 +188,7 @@ func TestARunThatHangsPrintsItsGoroutines(t *testing.T) {
 	require.Contains(t, results[0].Checks[0].Message, "the run did not end within 5s of wall time")
 	noise, err := os.ReadFile(filepath.Join(all[0].Out, campaign.NoiseFile))
 	require.NoError(t, err)
-	require.Contains(t, string(noise), "campaign_test.fake")
+	require.Contains(t, string(noise), "campaign_test.(*fake).Do")
 }
 
 // Promise 4. The second task waits until the third one, which breaks, has been
@@ -195,7 +197,7 @@ func TestTheFirstBrokenRunEndsTheCampaign(t *testing.T) {
 	t.Parallel()
 	for jobs := 2; jobs <= 4; jobs++ {
 		flag := filepath.Join(t.TempDir(), "flag")
-		c := campaign.Config{Jobs: jobs, Done: func(r *world.Result) {
+		c := campaign.Config{Jobs: jobs, Done: func(r campaign.Finished) {
 			if r.Seed == 2 {
 				require.NoError(t, os.WriteFile(flag, nil, 0o666))
 			}
@@ -213,7 +215,7 @@ func TestTheFirstBrokenRunEndsTheCampaign(t *testing.T) {
 func TestAnInterruptReturnsWhatIsFinished(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	results, err := campaign.Run(ctx, campaign.Config{Start: start("fake"), Jobs: 2, Done: func(*world.Result) { stop() }},
+	results, err := campaign.Run(ctx, campaign.Config{Start: start("fake"), Jobs: 2, Done: func(campaign.Finished) { stop() }},
 		tasks("hang", "hold", "hang", "hang"))
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, []check.Verdict{check.Held}, verdicts(results))
@@ -225,7 +227,7 @@ func TestAWorkerEndsWithItsParent(t *testing.T) {
 	in, err := c.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
-	_, err = in.Write([]byte(`{"scenario":"hang"}` + "\n"))
+	_, err = in.Write([]byte(`{"run":{"scenario":"hang"}}` + "\n"))
 	require.NoError(t, err)
 	require.NoError(t, in.Close())
 	require.NoError(t, c.Wait())
@@ -235,7 +237,7 @@ func TestAWorkerRefusesWhatIsNoTask(t *testing.T) {
 	in, input := io.Pipe() // stays open: a worker whose input ends during a task has no parent
 	defer input.Close()
 	go func() { _, _ = input.Write([]byte("what?\n")) }()
-	require.ErrorContains(t, campaign.Serve(in, io.Discard, fake), "a task: invalid character 'w'")
+	require.ErrorContains(t, campaign.Serve(in, io.Discard, &fake{}), "a task: invalid character 'w'")
 }
 
 func TestDoneTwice(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/wlmsim/wlmsim/sim/explore"
 	"github.com/wlmsim/wlmsim/sim/history"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 	"github.com/wlmsim/wlmsim/sim/world"
@@ -15,18 +16,21 @@ import (
 // megabytes of memory.
 const MaxEvents = 1_000_000
 
-// Doer does tasks, as the worker of [Serve]. It keeps the last file that it
+// Doer does tasks, as the [Worker] of [Serve]. It keeps the last file that it
 // read, since a campaign runs one file under many seeds. The zero value is
 // ready; it belongs to one goroutine.
 type Doer struct {
 	path string
 	set  []string
 	file *scenario.File
+
+	folder string // of the notes that box notes in
+	box    func(explore.Flight) []byte
 }
 
 // Do runs the task and writes its history, if that is asked for.
 func (d *Doer) Do(t Task) (*world.Result, error) {
-	if err := d.read(&t); err != nil {
+	if err := d.read(t.File, t.Set); err != nil {
 		return nil, err
 	}
 	o := world.Options{Seed: &t.Seed, Profile: t.Profile, Path: t.File, Set: t.Set}
@@ -43,15 +47,41 @@ func (d *Doer) Do(t Task) (*world.Result, error) {
 	return r, nil
 }
 
-func (d *Doer) read(t *Task) error {
-	if d.file != nil && d.path == t.File && slices.Equal(d.set, t.Set) {
+// Explore explores, and notes what it is about to do.
+func (d *Doer) Explore(e Exploration) (*explore.Result, error) {
+	o, err := d.Options(&e)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.read(e.File, e.Set); err != nil {
+		return nil, err
+	}
+	return explore.Run(d.file, o)
+}
+
+// Options are those of an exploration, with its notes.
+func (d *Doer) Options(e *Exploration) (explore.Options, error) {
+	o := e.options()
+	if e.Notes != d.folder {
+		box, err := note(e.Notes)
+		if err != nil {
+			return o, err
+		}
+		d.folder, d.box = e.Notes, box
+	}
+	o.Box = d.box
+	return o, nil
+}
+
+func (d *Doer) read(path string, set []string) error {
+	if d.file != nil && d.path == path && slices.Equal(d.set, set) {
 		return nil
 	}
-	f, err := scenario.Read(t.File, t.Set...)
+	f, err := scenario.Read(path, set...)
 	if err != nil {
 		return err
 	}
-	d.path, d.set, d.file = t.File, t.Set, f
+	d.path, d.set, d.file = path, set, f
 	return nil
 }
 

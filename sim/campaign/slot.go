@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/wlmsim/wlmsim/sim/check"
@@ -18,6 +19,47 @@ import (
 type slot struct {
 	config *Config
 	worker *worker // nil: none yet, or the last one has ended
+	notes  *notes  // of explorations; nil: none yet
+
+	mu    sync.Mutex // guards what follows, which others look at
+	busy  bool
+	doing Underway // as it began
+	began time.Time
+	watch *notes // of the exploration under way; nil: it is a run
+}
+
+// now returns what the slot does, and whether it does anything. It may be
+// called from any goroutine.
+func (s *slot) now() (Underway, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.doing
+	u.For = time.Since(s.began)
+	if s.watch != nil {
+		u.Schedules, _ = s.watch.begun()
+	}
+	return u, s.busy
+}
+
+func (s *slot) begin(u Underway, watch *notes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy, s.doing, s.began, s.watch = true, u, time.Now(), watch
+}
+
+func (s *slot) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy, s.watch = false, nil
+}
+
+// close ends the slot's worker and removes its notes.
+func (s *slot) close() {
+	s.rest()
+	if s.notes != nil {
+		s.notes.remove()
+		s.notes = nil
+	}
 }
 
 // rest ends the slot's worker.
@@ -30,6 +72,8 @@ func (s *slot) rest() {
 
 // run does a task. The error is the context's.
 func (s *slot) run(ctx context.Context, t Task) (world.Result, error) {
+	s.begin(Underway{File: t.File, Profile: t.Profile, Seed: t.Seed}, nil)
+	defer s.end()
 	histories, clean, err := prepare(&t, s.config.Twice)
 	defer clean()
 	if err != nil {
@@ -76,7 +120,7 @@ func (s *slot) once(ctx context.Context, t Task, historyFile string) (world.Resu
 		s.rest()
 	}
 	began := time.Now()
-	a, err := s.do(ctx, &t)
+	a, err := s.do(ctx, &order{Run: &t}, nil)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return world.Result{}, ctx.Err()
@@ -94,8 +138,10 @@ func (s *slot) once(ctx context.Context, t Task, historyFile string) (world.Resu
 	return r, nil
 }
 
-// do hands a task to the worker, which is started if there is none.
-func (s *slot) do(ctx context.Context, t *Task) (answer, error) {
+// do hands an order to the worker, which is started if there is none. moves
+// says how far it is, of work that may go on for long as long as it moves on;
+// nil: it must end within the limit.
+func (s *slot) do(ctx context.Context, o *order, moves func() any) (answer, error) {
 	if s.worker == nil {
 		w, err := startWorker(s.config.Start())
 		if err != nil {
@@ -103,7 +149,7 @@ func (s *slot) do(ctx context.Context, t *Task) (answer, error) {
 		}
 		s.worker = w
 	}
-	a, err := s.worker.do(ctx, t, s.config.Limit)
+	a, err := s.worker.do(ctx, o, s.config.Limit, moves)
 	switch {
 	case err != nil:
 		s.worker = nil

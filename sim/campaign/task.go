@@ -21,11 +21,22 @@ type Task struct {
 	Out string `json:"-"`
 }
 
+// order is a line to a worker: one of the three.
+type order struct {
+	Run     *Task        `json:"run,omitempty"`
+	Explore *Exploration `json:"explore,omitempty"`
+	Shrink  *Shrinking   `json:"shrink,omitempty"`
+}
+
 // answer is a worker's line.
 type answer struct {
-	Result *world.Result `json:"result,omitempty"`
-	// Error says why there is no result.
-	Error string `json:"error,omitempty"`
+	Result   *world.Result `json:"result,omitempty"`
+	Explored []byte        `json:"explored,omitempty"` // see [explore.Result.MarshalBinary]
+	Shrunk   *shrunkAnswer `json:"shrunk,omitempty"`
+	// Error says why there is no result, and Misfit that this is so because the
+	// file or the schedule cannot be explored.
+	Error  string `json:"error,omitempty"`
+	Misfit bool   `json:"misfit,omitempty"`
 	// Last says that the worker takes no further task: what failed may have
 	// left something behind.
 	Last bool `json:"last,omitempty"`

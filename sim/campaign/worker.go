@@ -62,7 +62,7 @@ func (w *worker) follow(out io.Reader) {
 		var a answer
 		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		d.DisallowUnknownFields()
-		if err := d.Decode(&a); err != nil || a.Result == nil && a.Error == "" {
+		if err := d.Decode(&a); err != nil || a.Result == nil && a.Explored == nil && a.Shrunk == nil && a.Error == "" {
 			strange = fmt.Errorf("it wrote %.200q, which is no answer", lines.Text())
 			break
 		}
@@ -95,9 +95,11 @@ func (d *death) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the process of the run ended: %v\n%s", d.how, beginning(d.noise)))
 }
 
-// do has the worker do a task. After an error of any kind the worker has ended.
-func (w *worker) do(ctx context.Context, t *Task, limit time.Duration) (answer, error) {
-	line, err := json.Marshal(t)
+// do has the worker carry out an order. After an error of any kind the worker
+// has ended. The limit is that of the whole, or with moves that of the time in
+// which what moves returns stays the same.
+func (w *worker) do(ctx context.Context, o *order, limit time.Duration, moves func() any) (answer, error) {
+	line, err := json.Marshal(o)
 	if err != nil {
 		w.kill()
 		return answer{}, err
@@ -107,25 +109,73 @@ func (w *worker) do(ctx context.Context, t *Task, limit time.Duration) (answer, 
 		w.kill()
 		return answer{}, &death{how: w.err, noise: w.noise.text()}
 	}
-	watchdog := time.NewTimer(limit)
-	defer watchdog.Stop()
-	select {
-	case a := <-w.answers:
-		return a, nil
-	case <-w.ended:
-		select {
-		case a := <-w.answers: // it ended right after its last answer
-			return a, nil
-		default:
-		}
-		return answer{}, &death{how: w.err, noise: w.noise.text()}
-	case <-watchdog.C:
-		w.dump()
-		return answer{}, &death{limit: limit, noise: w.noise.text()}
-	case <-ctx.Done():
-		w.kill()
-		return answer{}, ctx.Err()
+	patience := patience{looks: 1, moves: moves}
+	if moves != nil {
+		patience.looks, patience.before = looks, moves()
 	}
+	watchdog := time.NewTicker(max(limit/time.Duration(patience.looks), 1))
+	defer watchdog.Stop()
+	for {
+		select {
+		case a := <-w.answers:
+			return a, nil
+		case <-w.ended:
+			select {
+			case a := <-w.answers: // it ended right after its last answer
+				return a, nil
+			default:
+			}
+			return answer{}, &death{how: w.err, noise: w.noise.text()}
+		case <-watchdog.C:
+			if !patience.over() {
+				continue
+			}
+			w.dump()
+			return answer{}, &death{limit: limit, noise: w.noise.text()}
+		case <-ctx.Done():
+			if o.Shrink != nil {
+				if a, ok := w.part(); ok {
+					return a, nil
+				}
+			}
+			w.kill()
+			return answer{}, ctx.Err()
+		}
+	}
+}
+
+// looks is how often within the limit one looks whether work moves on.
+const looks = 10
+
+// patience is with a worker that does not answer. It ends after so many looks
+// in a row that saw nothing move.
+type patience struct {
+	looks, still int
+	moves        func() any // nil: nothing is seen to move
+	before       any
+}
+
+func (p *patience) over() bool {
+	p.still++
+	if p.moves != nil {
+		if now := p.moves(); now != p.before {
+			p.before, p.still = now, 0
+		}
+	}
+	return p.still >= p.looks
+}
+
+// part has the process answer with what it has, and says whether it did.
+func (w *worker) part() (answer, bool) {
+	if w.command.Process.Signal(syscall.SIGTERM) == nil {
+		select {
+		case a := <-w.answers:
+			return a, true
+		case <-w.ended:
+		case <-time.After(partingGrace):
+		}
+	}
+	return answer{}, false
 }
 
 // dump makes the process print its goroutines and end.

@@ -44,6 +44,9 @@ func (t *table) linear(w *world, f *check.Facts) check.Result {
 	if r, ok := t.linears[string(key)]; ok {
 		return r
 	}
+	if f.Operations == nil {
+		f.Operations = []check.Operation{} // each would have been noted
+	}
 	r := check.All(scenario.HistoryLinearizable)[0].Finish(f)
 	if len(t.linears) < maxLinear {
 		t.linears[string(key)] = r

@@ -4,14 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
-// sideBySide writes, for each file that was explored under several profiles,
-// its outcomes with a column a profile: how many schedules led to each. An
-// outcome that some profiles have and others have not is marked. Counts are no
-// difference: how often an order is executed depends on the reduction.
-func sideBySide(b *strings.Builder, results []*Result) {
+// Comparison is the outcomes of a file that was explored under several
+// profiles, a row each below one of heads and one of verdicts: a mark, the
+// observed values, and for each profile how many schedules led to it, or a dash.
+// An outcome that some profiles have and others have not is marked. Counts are
+// no difference: how often an order is executed depends on the reduction.
+type Comparison struct {
+	File string
+	Rows [][]string
+}
+
+// Compared compares the results of each file that was explored under several
+// profiles.
+func Compared(results []*Result) []Comparison {
 	var files []string
 	of := map[string][]*Result{}
 	for _, r := range results {
@@ -20,12 +27,13 @@ func sideBySide(b *strings.Builder, results []*Result) {
 		}
 		of[r.File] = append(of[r.File], r)
 	}
+	var all []Comparison
 	for _, file := range files {
 		if runs := of[file]; slices.ContainsFunc(runs, func(r *Result) bool { return r.Profile != runs[0].Profile }) {
-			fmt.Fprintf(b, "\n%s side by side, in schedules\n\n", file)
-			columns(b, sides(runs))
+			all = append(all, Comparison{file, sides(runs)})
 		}
 	}
+	return all
 }
 
 // sides are the rows of a file's columns.

@@ -2,7 +2,9 @@ package explore
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/wlmsim/wlmsim/sim/check"
@@ -15,10 +17,13 @@ func (t *table) result(o Options) *Result {
 	f := t.file
 	r := &Result{
 		Scenario: f.Name, File: o.Path, Profile: f.Profile, Strategy: o.Strategy, Schedules: t.schedules, Pruned: t.pruned,
-		Complete: t.complete, Outcomes: []Outcome{}, Checks: []Check{}, Verdict: check.Held, Repeat: repeat(&o, f.Profile), lanes: t.lanes,
+		Complete: t.complete, Outcomes: []Outcome{}, Checks: []Check{}, Verdict: check.Held, Repeat: repeat(&o, f.Profile), lanes: t.lanes, set: o.Set,
 	}
 	if exact.Enabled && o.Strategy == Replay {
 		r.TraceHash = t.hash
+	}
+	if t.names != nil {
+		r.names = t.names()
 	}
 	for _, key := range t.keys() {
 		one := t.outcomes[key]
@@ -32,13 +37,27 @@ func (t *table) result(o Options) *Result {
 	for i, p := range t.programs.require {
 		r.Checks = append(r.Checks, r.require(f, i, p, o.Strategy))
 	}
+	if t.unsteady > 0 {
+		r.Checks = append(r.Checks, Check{Result: check.Result{
+			Name: "explore", Verdict: check.Held, Message: fmt.Sprintf("%d schedules took another course when they were tried again: time passes in them, and they repeat in the exact lane alone", t.unsteady),
+		}})
+	}
 	if t.trouble != "" {
 		r.Checks = append(r.Checks, Check{Result: check.Result{Name: "explore", Verdict: check.Undecided, Message: t.trouble}})
 	}
 	for i := range r.Checks {
+		r.Checks[i].Message = r.named(r.Checks[i].Message)
 		r.worsen(r.Checks[i].Verdict)
 	}
 	return r
+}
+
+// named writes the names of groups in place of their ids.
+func (r *Result) named(text string) string {
+	for _, id := range slices.Sorted(maps.Keys(r.names)) {
+		text = strings.ReplaceAll(text, id, r.names[id])
+	}
+	return text
 }
 
 // instant finds the times of events, which are the numbers of turns here.
@@ -61,13 +80,13 @@ func (t *table) promises() []Check {
 	for _, m := range scenario.Promises() {
 		c := Check{Result: check.Result{Name: string(m.Promise), Verdict: check.Held}}
 		if b := t.breaches[c.Name]; b != nil {
-			c.Result, c.Schedule = b.Result, t.schedule(b.turns)
+			c.Result, c.Schedule, c.trace = b.Result, t.schedule(b.turns), b.trace
 			c.Message = instant.ReplaceAllString(c.Message, "in turn $1")
 		}
 		switch {
 		case !must[c.Name]:
 		case c.Verdict == check.Broken:
-			c.Verdict, c.Message = check.Held, "as the file says: "+c.Message
+			c.Verdict, c.Message = check.Held, check.AsTold+c.Message
 		case c.Verdict == check.Held && t.complete:
 			c.Verdict, c.Message = check.Broken, "the file says that this breaks, but it held in every order"
 		case c.Verdict == check.Held:
@@ -155,7 +174,7 @@ func repeat(o *Options, profile string) string {
 	switch o.Strategy {
 	case Replay:
 		words = append(words, "--schedule "+quoted(o.Schedule.String()))
-	case DFS:
+	case DFS, "":
 	default:
 		words = append(words, "--strategy "+o.Strategy)
 	}

@@ -5,9 +5,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/wlmsim/wlmsim/sim/check"
+	"github.com/wlmsim/wlmsim/sim/columns"
 	"github.com/wlmsim/wlmsim/sim/world"
 )
 
@@ -284,27 +284,26 @@ func (c *comparison) conclusion() string {
 
 // text writes the columns; a row that differs has a mark.
 func (c *comparison) text(w io.Writer) {
-	rows := append([]row{{cells: c.profiles}}, c.rows...)
-	widths := make([]int, 1+len(c.profiles))
-	for _, r := range rows {
-		for i, cell := range append([]string{r.what}, r.cells...) {
-			widths[i] = max(widths[i], utf8.RuneCountInString(clean(cell)))
+	cells := [][]string{append([]string{""}, c.profiles...)}
+	for _, r := range c.rows {
+		line := []string{clean(r.what)}
+		for _, cell := range r.cells {
+			line = append(line, clean(cell))
 		}
+		cells = append(cells, line)
 	}
 	fmt.Fprintln(w, c.title())
-	for _, r := range rows {
-		line := "  "
-		if r.what != "" && r.differs() {
-			line = "≠ "
+	for i, line := range columns.Lines(cells, 0) {
+		if i > 0 && c.rows[i-1].differs() {
+			line = "≠" + line[1:]
 		}
-		for i, cell := range append([]string{r.what}, r.cells...) {
-			cell = clean(cell)
-			line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
-		}
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
+		fmt.Fprintln(w, line)
 	}
-	fmt.Fprintf(w, "  %s\n", clean(c.conclusion()))
+	fmt.Fprintf(w, "  %s\n", columns.Indent(clean(c.conclusion()), "  ", lineWidth))
 }
+
+// lineWidth is how wide a line may get, where it can be broken.
+const lineWidth = 120
 
 // markdown writes the columns as a table.
 func (c *comparison) markdown(w io.Writer) {
