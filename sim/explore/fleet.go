@@ -99,7 +99,7 @@ func newFleet(f *scenario.File, most int) (*fleet, error) {
 	}
 	x.shaken = shaken(e)
 	x.pave(nodes)
-	if x.shaken {
+	if x.shaken && f.Cluster.Managers > 1 {
 		x.lapses = x.add(timeLane)
 	}
 	x.before = x.named("before", e.Before)
@@ -114,7 +114,7 @@ func newFleet(f *scenario.File, most int) (*fleet, error) {
 	x.table = newTable(f, programs, x.lanes)
 	x.table.run, x.table.misfit = x.run, errDiverged
 	if !exact.Enabled {
-		x.table.spare = spareExecutions
+		x.table.spare, x.table.lenient = spareExecutions, x.shaken
 	}
 	return x, nil
 }
@@ -427,7 +427,7 @@ func (x *fleet) settle() (enabled uint64, steps []step) {
 		switch {
 		case idle && enabled == 0:
 			return 0, nil
-		case enabled != 0 && !idle && x.shaken && x.lapsed < maxLapses:
+		case enabled != 0 && !idle && x.lapses != noLane && x.lapsed < maxLapses:
 			return enabled | 1<<x.lapses, nil
 		case enabled != 0:
 			return enabled, nil

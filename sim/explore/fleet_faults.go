@@ -9,8 +9,8 @@ import (
 	"github.com/wlmsim/wlmsim/sim/scenario"
 )
 
-// timeLane is the lane in which time passes, in a program that has the cluster
-// get over something.
+// timeLane is the lane in which time passes, in a program that has a cluster of
+// several managers get over something: one of them may be elected meanwhile.
 const timeLane = "cluster.time"
 
 const (

@@ -102,7 +102,7 @@ func TestMisfitsOfWholeClustersAreRefused(t *testing.T) {
 			"a: [{search: {}}]", explore.Options{Schedule: explore.Schedule{"applier"}},
 			`lane "applier", which is unknown: one of [a m1.applier d1.applier m1>d1.gossip m1>d1.raft d1>m1.gossip d1>m1.raft m1>d1.gossip.2 m1>d1.raft.2 d1>m1.gossip.2 d1>m1.raft.2 m1>d1.gossip.3 m1>d1.raft.3 d1>m1.gossip.3 d1>m1.raft.3]`,
 		},
-		{"a: [{crash: {node: d1}}]", explore.Options{Schedule: explore.Schedule{"time"}}, `d1>m1.raft.3 cluster.time]`},
+		{"a: [{crash: {node: d1}}]", explore.Options{Schedule: explore.Schedule{"time"}}, `d1>m1.raft.3]`},
 	} {
 		f, err := scenario.Parse("x.yaml", fmt.Appendf(nil, frame, row.actors))
 		require.NoError(t, err)
