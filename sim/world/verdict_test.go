@@ -134,3 +134,17 @@ expect:
 `)
 	require.Equal(t, check.Held, r.Verdict, "%+v", r.Checks)
 }
+
+// A page cannot be asked for before the search has been answered.
+func TestAPageOfASearchWithoutAnAnswerIsUndecided(t *testing.T) {
+	r := run(t, `
+steps:
+  - {at: 1s, search: {id: first, scroll: 1m, service_time: 2s}}
+  - {at: 2s, search: {id: page, page_of: first}}
+expect: [first.status == 200 and page.status == 0]
+`)
+	require.Equal(t, check.Undecided, r.Verdict)
+	c := found(t, r, "search")
+	require.Equal(t, 6, c.Line)
+	require.Equal(t, "the step at 2s could not be done: search first has not been answered with a scroll id", c.Message)
+}
