@@ -36,6 +36,7 @@ type Gossip struct {
 	closed  bool
 	left    bool
 	running sync.WaitGroup
+	idle    []chan func() // of goroutines that wait for something to do; the last one came last
 	leaving sync.WaitGroup
 	seeds   []string       // addresses given to Join and never reached
 	taken   error          // why refused is closed
@@ -111,14 +112,46 @@ func (g *Gossip) libraryConfig() *memberlist.Config {
 	return c
 }
 
-// spawn runs f in a goroutine that Close waits for; it returns false, and runs nothing, once closed.
+// spawn runs f in a goroutine that Close waits for; it returns false, and runs nothing, once closed. The goroutine is one
+// whose last f has returned, if there is one: a fresh one would pay for the growth of its stack on every message.
 func (g *Gossip) spawn(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return false
 	}
-	g.running.Go(f)
+	if last := len(g.idle) - 1; last >= 0 {
+		g.idle[last] <- f // never waits: the channel is empty and holds one
+		g.idle = g.idle[:last]
+		return true
+	}
+	next := make(chan func(), 1)
+	next <- f
+	g.running.Go(func() { g.work(next) })
+	return true
+}
+
+// work is the life of a goroutine that spawn started.
+func (g *Gossip) work(next chan func()) {
+	for f := range next {
+		f()
+		if !g.rest(next) {
+			return
+		}
+	}
+}
+
+// maxIdle bounds the goroutines that wait for something to do.
+const maxIdle = 256
+
+// rest says whether the goroutine is to wait for something to do.
+func (g *Gossip) rest(next chan func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || len(g.idle) >= maxIdle {
+		return false
+	}
+	g.idle = append(g.idle, next)
 	return true
 }
 
@@ -369,6 +402,10 @@ func (g *Gossip) Close() error {
 	g.mu.Lock()
 	closed := g.closed
 	g.closed = true
+	for _, next := range g.idle {
+		close(next)
+	}
+	g.idle = nil
 	g.mu.Unlock()
 	if closed {
 		return nil

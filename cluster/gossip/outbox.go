@@ -170,8 +170,9 @@ func (o *outbox) take(dst []item, b Bounds, now time.Time) []item {
 		dst = append(dst, it)
 		size += len(it.body) + frameOverhead
 	}
-	clear(o.items[:n])
-	if o.items = o.items[n:]; len(o.items) == 0 {
+	rest := copy(o.items, o.items[n:])
+	clear(o.items[rest:])
+	if o.items = o.items[:rest]; rest == 0 && cap(o.items) > b.PackMessages {
 		o.items = nil
 	}
 	if len(dst) == 0 {
