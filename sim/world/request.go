@@ -152,9 +152,13 @@ func describe(a *scenario.Action) string {
 	return words
 }
 
-// managed refuses to change groups while the node's mode is not enabled, as
-// the HTTP API does.
+// managed refuses to change groups while the node's mode is not enabled, or
+// while the node has not caught up and so does not know the mode, as the HTTP
+// API does.
 func managed(n *node.Node, operation string) error {
+	if err := caughtUp(n); err != nil {
+		return err
+	}
 	if n.State().Mode() == cluster.Enabled {
 		return nil
 	}
