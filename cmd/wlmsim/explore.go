@@ -65,13 +65,14 @@ Under several profiles a file's outcomes are also shown side by side.`,
   wlmsim explore lag.yaml --profile submitted,reviewed          # side by side
   wlmsim explore lag.yaml --shrink --out small                  # the least that still breaks
   wlmsim explore scenarios/clusters --strategy pct              # whole clusters`,
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeastOne("scenario file or folder"),
 		RunE: func(c *cobra.Command, args []string) error {
+			f.profiles = once(f.profiles)
 			o, err := f.options(c.Flags().Changed("preemptions"), c.Flags().Changed("schedule"))
 			if err != nil {
 				return usageError{err}
 			}
-			files, err := readExplorations(s, args, f.set)
+			files, err := readExplorations(s, args, &f)
 			if err != nil {
 				return err
 			}
@@ -126,8 +127,8 @@ func (f *exploreFlags) alone() error {
 }
 
 // readExplorations reads all files that have an explore: block.
-func readExplorations(s streams, paths, set []string) ([]scenarioFile, error) {
-	files, err := readFiles(s, paths, set)
+func readExplorations(s streams, paths []string, flags *exploreFlags) ([]scenarioFile, error) {
+	files, err := readFiles(s, paths, flags.set)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +136,8 @@ func readExplorations(s streams, paths, set []string) ([]scenarioFile, error) {
 	var faults []error
 	for _, f := range files {
 		switch {
+		case flags.strategy == explore.DFS && explore.Whole(f.parsed.Filled()):
+			faults = append(faults, fmt.Errorf("%s is about a whole cluster, which has too many orders to try each: --strategy %s or %s", f.path, explore.Random, explore.PCT))
 		case f.parsed.Explore != nil:
 			kept = append(kept, f)
 		case f.named:

@@ -51,7 +51,7 @@ func readFiles(s streams, paths, set []string) ([]scenarioFile, error) {
 		}
 		bad++
 		if faults, ok := errors.AsType[scenario.Faults](err); ok {
-			fmt.Fprint(s.err, strings.TrimRight(faults.Error(), "\n")+"\n")
+			fmt.Fprint(s.err, harmless(strings.TrimRight(faults.Error(), "\n"))+"\n")
 		} else {
 			fmt.Fprintln(s.err, err)
 		}
@@ -60,6 +60,17 @@ func readFiles(s streams, paths, set []string) ([]scenarioFile, error) {
 		return nil, usageError{fmt.Errorf("%d of %d scenario files cannot be used", bad, len(files))}
 	}
 	return files, nil
+}
+
+// harmless replaces what would do something to a terminal: a file that is no
+// text is shown, too.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
 }
 
 // findScenarios lists the files of the paths: a folder means every .yaml file

@@ -15,7 +15,7 @@ func newInit(s streams) *cobra.Command {
 		Use:   "init [FILE]",
 		Short: "Write a commented scenario to begin with",
 		Long:  "Write a commented scenario to begin with, into FILE (scenario.yaml unless named), which must not be there yet.",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMostOne("file"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := "scenario.yaml"
 			if len(args) == 1 {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -48,9 +49,12 @@ func execute(s streams, args []string) int {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	err := root.ExecuteContext(ctx)
+	c, err := root.ExecuteContextC(ctx)
 	if err != nil {
 		fmt.Fprintln(s.err, "wlmsim:", err)
+		if !ran {
+			fmt.Fprintf(s.err, "see %s --help\n", c.CommandPath())
+		}
 	}
 	return exitCode(err, ran)
 }
@@ -73,24 +77,82 @@ or could not run, 130 interrupted.`,
 		newOverlay(s), newVersion(s), newWorker(s))
 	for _, c := range root.Commands() {
 		if c.Args == nil {
-			c.Args = cobra.NoArgs
+			c.Args = noArguments
 		}
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	return root
 }
+
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q is an argument too many: there are none", args[0])
+	}
+	return nil
+}
+
+// atLeastOne checks that there is an argument; what says which.
+func atLeastOne(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("no %s is given: %s", what, c.UseLine())
+		}
+		return nil
+	}
+}
+
+// atMostOne checks that there is one argument or none; what says which.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fmt.Errorf("%q is an argument too many: one %s, or none", args[1], what)
+		}
+		return nil
+	}
+}
+
+// flagError says of a value that a flag does not take what it takes.
+func flagError(err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		flag := bad.GetFlag()
+		return fmt.Errorf("--%s %q: want %s", flag.Name, bad.GetValue(), wanted(flag.Value.Type()))
+	}
+	return err
+}
+
+// wanted says in words what a flag of a type takes.
+func wanted(kind string) string {
+	switch kind {
+	case "int":
+		return "a whole number"
+	case "uint64":
+		return "a whole number, 0 or more"
+	case "duration":
+		return "a time such as 500ms, 90s or 1h30m"
+	case "bool":
+		return "true or false"
+	}
+	return "a " + kind
+}
+
+// rivals are flags of which only one may be given: who gives one on the command
+// line does not mean what the environment says of the other.
+var rivals = map[string]string{"seed": "seeds", "seeds": "seed"}
 
 // fromEnvironment sets every flag that was not given from its twin in the
 // environment.
 func fromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	given := map[string]bool{}
+	flags.Visit(func(f *pflag.Flag) { given[f.Name] = true })
 	var first error
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "WLMSIM_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		value, there := lookup(name)
-		if !there || f.Changed || f.Name == "help" || first != nil {
+		if !there || given[f.Name] || given[rivals[f.Name]] || f.Name == "help" || first != nil {
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
-			first = fmt.Errorf("environment variable %s: %w", name, err)
+			first = fmt.Errorf("environment variable %s: %w", name, flagError(err))
 		}
 	})
 	return first

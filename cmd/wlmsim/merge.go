@@ -26,7 +26,7 @@ A run that is in two files with the same verdict counts once, which is said; wit
 two verdicts it is refused.`,
 		Example: `  wlmsim merge shard-*.json
   wlmsim merge --format json shard-*.json > all.json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeastOne("file of results"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := report.CheckFormat(format); err != nil {
 				return usageError{err}

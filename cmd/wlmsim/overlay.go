@@ -20,7 +20,7 @@ prints the path of the overlay file. It ends with 3 if the toolchain is not one
 that it knows how to edit; everything but the exact lane works all the same.
 
   go test -overlay "$(wlmsim overlay)" -tags exact ./...`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne("folder"),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := "bin/_overlay"
 			if len(args) == 1 {

@@ -58,7 +58,7 @@ func (p *progress) done(f campaign.Finished) {
 	case check.Undecided:
 		p.doubtful++
 	}
-	if f.Verdict != check.Held && p.total > 1 {
+	if f.Verdict != check.Held && f.Verdict != "" && p.total > 1 {
 		p.clear()
 		seed := ""
 		if p.noun == "run" {

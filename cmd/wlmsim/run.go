@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ profile; an expectation of a step shows only where it did not hold.`,
   wlmsim run lag.yaml --seeds 1..10000 --shard 3/10 --format json > 3.json
   wlmsim run lag.yaml --profile submitted,reviewed,upstream  # side by side
   wlmsim run lag.yaml --set groups.analytics.throttling.node_limit=5`,
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeastOne("scenario file or folder"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var seed *uint64
 			if c.Flags().Changed("seed") {
@@ -86,11 +87,11 @@ profile; an expectation of a step shows only where it did not hold.`,
 	flags.BoolVar(&f.twice, "twice", false, "do each run twice and compare what happened: a note, in the exact lane a failure")
 	flags.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first run that broke; otherwise all are counted")
 	f.shrink.add(c)
-	c.MarkFlagsMutuallyExclusive("seed", "seeds")
 	return c
 }
 
 func runScenarios(ctx context.Context, s streams, f *runFlags, seed *uint64, paths []string) error {
+	f.profiles = once(f.profiles)
 	seeds, err := f.check(seed)
 	if err != nil {
 		return usageError{err}
@@ -155,6 +156,9 @@ func verdictOf(results []world.Result) error {
 // check checks all flags and reads the seeds; none: each file's own.
 func (f *runFlags) check(seed *uint64) (seedRange, error) {
 	seeds, err := parseSeeds(f.seeds, f.shard)
+	if seed != nil && f.seeds != "" {
+		err = errors.Join(err, errors.New("--seed and --seeds exclude each other"))
+	}
 	if seed != nil {
 		seeds = seedRange{from: *seed, count: 1, every: 1}
 	}
@@ -176,6 +180,16 @@ func checkJobs(jobs int, limit time.Duration) error {
 		faults = append(faults, fmt.Errorf("--limit %v: over 0", limit))
 	}
 	return errors.Join(faults...)
+}
+
+// once returns names without those that come again.
+func once(names []string) (kept []string) {
+	for _, name := range names {
+		if !slices.Contains(kept, name) {
+			kept = append(kept, name)
+		}
+	}
+	return kept
 }
 
 func checkProfiles(profiles []string) error {

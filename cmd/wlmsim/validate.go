@@ -16,7 +16,7 @@ error as file:line:col: message with the line; a file that is sound is named on
 standard output. A folder means every .yaml file under it.`,
 		Example: `  wlmsim validate scenarios
   wlmsim validate lag.yaml --set seed=8`,
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeastOne("scenario file or folder"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			files, err := readFiles(s, args, set)
 			if err != nil {

@@ -42,7 +42,7 @@ type Config struct {
 type Finished struct {
 	File, Profile string
 	Seed          uint64 // of a run
-	Verdict       check.Verdict
+	Verdict       check.Verdict // "": it cannot be explored
 }
 
 // Underway is what a worker does just now.
@@ -99,7 +99,11 @@ func Run(ctx context.Context, c Config, tasks []Task) ([]world.Result, error) {
 // Explore is [Run] for explorations.
 func Explore(ctx context.Context, c Config, explorations []Exploration) ([]Explored, error) {
 	return carryOut(ctx, c, explorations, (*slot).explore, func(e *Explored) Finished {
-		return Finished{File: e.Result.File, Profile: e.Result.Profile, Verdict: e.Result.Verdict}
+		f := Finished{File: e.Result.File, Profile: e.Result.Profile, Verdict: e.Result.Verdict}
+		if e.Misfit != nil {
+			f.Verdict = ""
+		}
+		return f
 	})
 }
 

@@ -2,9 +2,12 @@ package campaign
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 
 	"github.com/wlmsim/wlmsim/sim/explore"
 	"github.com/wlmsim/wlmsim/sim/history"
@@ -47,7 +50,8 @@ func (d *Doer) Do(t Task) (*world.Result, error) {
 	return r, nil
 }
 
-// Explore explores, and notes what it is about to do.
+// Explore explores, and notes what it is about to do. It ends early, with what
+// it has seen, when the process is told to terminate.
 func (d *Doer) Explore(e Exploration) (*explore.Result, error) {
 	o, err := d.Options(&e)
 	if err != nil {
@@ -56,7 +60,14 @@ func (d *Doer) Explore(e Exploration) (*explore.Result, error) {
 	if err := d.read(e.File, e.Set); err != nil {
 		return nil, err
 	}
-	return explore.Run(d.file, o)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	o.Context = ctx
+	r, err := explore.Run(d.file, o)
+	if r != nil {
+		return r, nil
+	}
+	return nil, err
 }
 
 // Options are those of an exploration, with its notes.

@@ -21,8 +21,8 @@
 //     not hold because something broke; which one that is does not depend on
 //     the number of workers, as far as runs repeat.
 //  5. When the context ends, the workers are killed; what was finished is
-//     returned, with the context's error. One that shrinks a file is asked for
-//     what it has, first.
+//     returned, with the context's error. One that explores or shrinks is asked
+//     for what it has, first.
 //  6. When Run or Explore has returned, no worker and no goroutine is left.
 //     When the parent dies, its workers end.
 //  7. An exploration whose worker died, or was killed since it hung, names the

@@ -204,3 +204,36 @@ func TestAFileShrinksInAWorker(t *testing.T) {
 	_, err = hand.Shrink(ctx, s, explored[0].Result)
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// many has too many orders for anybody to wait for.
+const many = `version: 1
+name: Many orders
+explore:
+  node: m1
+  actors:
+    a: [{search: {user: bob}}, {search: {user: bob}}, {search: {user: bob}}]
+    b: [{search: {user: bob}}, {search: {user: bob}}, {search: {user: bob}}]
+    c: [{put_group: {name: late, resiliency_mode: enforced, resource_limits: {memory: 0.1}}}]
+  observe: {held: outcomes("m1").completed}
+`
+
+// Promise 5: an exploration that is interrupted tells what it has seen.
+func TestAnInterruptedExplorationTellsWhatItHasSeen(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "many.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(many), 0o666))
+	ctx, stop := context.WithCancel(t.Context())
+	explored, err := campaign.Explore(ctx, campaign.Config{Start: start("real"), Tick: func(all []campaign.Underway) {
+		if len(all) > 0 && all[0].Schedules > 1 {
+			stop()
+		}
+	}}, []campaign.Exploration{{Scenario: "many", File: path, Profile: "reviewed", NoReduction: true}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, explored, 1)
+	r := explored[0].Result
+	require.Equal(t, check.Undecided, r.Verdict)
+	require.False(t, r.Complete)
+	require.Positive(t, r.Schedules)
+	require.NotEmpty(t, r.Outcomes)
+	require.Equal(t, "it was ended early", r.Checks[len(r.Checks)-1].Message)
+}

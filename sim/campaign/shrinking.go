@@ -49,7 +49,8 @@ func (d *Doer) Shrink(s Shrinking) (*shrink.Shrunk, error) {
 }
 
 // shrinkingGrace is how much longer than its time shrinking may take before it
-// is taken for hung, and partingGrace how long after an interrupt.
+// is taken for hung, and partingGrace how long a worker has to tell what it has
+// after an interrupt.
 const (
 	shrinkingGrace = time.Minute
 	partingGrace   = 5 * time.Second

@@ -133,7 +133,7 @@ func (w *worker) do(ctx context.Context, o *order, limit time.Duration, moves fu
 			w.dump()
 			return answer{}, &death{limit: limit, noise: w.noise.text()}
 		case <-ctx.Done():
-			if o.Shrink != nil {
+			if o.Run == nil {
 				if a, ok := w.part(); ok {
 					return a, nil
 				}

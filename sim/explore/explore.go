@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,7 +164,9 @@ func (o Options) Check() error {
 
 // Run explores the explore: block of a checked file and returns what can
 // happen. An error means that the exploration itself was not possible; what
-// broke is in the result. Runs of one node may stand side by side.
+// broke is in the result. At the end of [Options.Context] what was seen until
+// then is returned with its error, undecided unless it broke. Runs of one node
+// may stand side by side.
 func Run(f *scenario.File, o Options) (*Result, error) {
 	start := time.Now()
 	if err := o.Check(); err != nil {
@@ -178,12 +181,16 @@ func Run(f *scenario.File, o Options) (*Result, error) {
 	}
 	o = o.withDefaults(Whole(f))
 	t, err := explored(f, o)
-	if err != nil {
+	switch {
+	case err == nil:
+	case t == nil || o.Context.Err() == nil:
 		return nil, err
+	default:
+		t.trouble = cmp.Or(t.trouble, "it was ended early")
 	}
 	r := t.result(o)
 	r.WallSeconds = time.Since(start).Seconds()
-	return r, nil
+	return r, err
 }
 
 // Whole says whether the explore: block of a file is about the whole cluster

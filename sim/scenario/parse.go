@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -23,6 +24,7 @@ type origin struct {
 // checks everything. name stands for the file in faults. The error, if any, is
 // [Faults]. Traces are not read; see [Read].
 func Parse(name string, text []byte, set ...string) (*File, error) {
+	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // which some editors write
 	d := newDecoder(sourceOf(name, text))
 	f := d.file(text)
 	if f == nil {

@@ -401,3 +401,9 @@ func TestTooLargeAClusterToExplore(t *testing.T) {
 	_, err := scenario.Parse("x.yaml", []byte("version: 1\nname: x\nexplore: {actors: {a: [{search: {}}]}, observe: {v: '1'}}"))
 	require.ErrorContains(t, err, "x.yaml:3:10: without explore.node the whole cluster is explored, and it has 6 nodes: at most 5; give cluster.managers and cluster.data")
 }
+
+// Some editors write a byte order mark.
+func TestAByteOrderMarkIsPassed(t *testing.T) {
+	_, err := scenario.Parse("f.yaml", []byte("\uFEFFversion: 1\r\nname: x\r\n"))
+	require.NoError(t, err)
+}
