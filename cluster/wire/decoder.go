@@ -66,6 +66,11 @@ func (d *decoder) expectFormat() {
 }
 
 func (d *decoder) unsigned() uint64 {
+	if len(d.rest) > 0 && d.rest[0] < 0x80 { // most numbers are small
+		v := d.rest[0]
+		d.rest = d.rest[1:]
+		return uint64(v)
+	}
 	v, n := binary.Uvarint(d.rest)
 	if n <= 0 {
 		d.fail("no whole number stands here")
