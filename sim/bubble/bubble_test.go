@@ -2,6 +2,7 @@ package bubble_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"strings"
@@ -183,6 +184,24 @@ func TestManyLeaksAreNamedInBoundedText(t *testing.T) {
 	require.Len(t, e.Goroutines, 30)
 	require.Equal(t, 1+20+1, len(strings.Split(e.Error(), "\n")))
 	require.Contains(t, e.Error(), "and 10 more")
+}
+
+func TestABubbleHasTheNumberThatStacksName(t *testing.T) {
+	require.Zero(t, bubble.ID())
+	ids := map[uint64]bool{}
+	for range 2 {
+		require.NoError(t, bubble.Run(func() {
+			stack := make([]byte, 1<<10)
+			stack = stack[:runtime.Stack(stack, false)]
+			id := bubble.ID()
+			ids[id] = true
+			if !strings.Contains(string(stack), fmt.Sprintf("synctest bubble %d]", id)) {
+				panic(string(stack))
+			}
+		}))
+	}
+	require.Len(t, ids, 2)
+	require.NotContains(t, ids, uint64(0))
 }
 
 func TestKindsHaveNames(t *testing.T) {

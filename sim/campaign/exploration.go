@@ -104,7 +104,7 @@ func (misfit) Is(err error) bool { return err == explore.ErrUsage }
 
 // unexplored is what came of an exploration that was not possible.
 func unexplored(e *Exploration, why error) Explored {
-	return Explored{Result: e.flight().Result(make([]byte, explore.BoxSize), check.Undecided, why.Error())}
+	return Explored{Result: e.flight().Result(make([]byte, explore.BoxSize), check.Undecided, why.Error(), "")}
 }
 
 // flight is the exploration before anything is known of its lanes.

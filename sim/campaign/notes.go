@@ -91,7 +91,7 @@ func (n *notes) result(e *Exploration, died *death) *explore.Result {
 		_ = json.Unmarshal(text, &f) // a flight of which half was written is the one that was asked for
 	}
 	v, why := died.judged()
-	return f.Result(n.box, v, why)
+	return f.Result(n.box, v, why, died.noise)
 }
 
 // remove takes the notes away. Nobody may look at them any more.

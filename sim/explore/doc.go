@@ -96,6 +96,7 @@
 //     exact lane, where there is one worker.
 //  6. Memory follows the length of a schedule, the number of outcomes and that
 //     of workers, not the number of schedules.
-//  7. What [Options.Box] gives knows the schedule under way, also when a panic
-//     of a goroutine of the node ends the process.
+//  7. What [Options.Box] gives knows the schedule under way of each worker, and
+//     which is whose, also when a panic of a goroutine of the node ends the
+//     process.
 package explore

@@ -101,8 +101,8 @@ type Options struct {
 	// Context ends the exploration early when it is done; nil: none.
 	Context context.Context
 	// Box gives memory that outlives the process, of BoxSize bytes, in which
-	// the turns of the execution under way are noted; see [Flight.Result]. Nil:
-	// they are not.
+	// the turns of the executions under way are noted; see [Flight.Result]. It
+	// begins with zeros. Nil: they are not.
 	Box func(Flight) []byte
 }
 
@@ -129,7 +129,7 @@ func (o Options) withDefaults(whole bool) Options {
 	if o.Workers == 0 {
 		o.Workers = min(runtime.GOMAXPROCS(0), MaxWorkers)
 	}
-	if exact.Enabled || o.Box != nil {
+	if exact.Enabled {
 		o.Workers = 1
 	}
 	if o.Context == nil {
@@ -203,8 +203,19 @@ func explored(f *scenario.File, o Options) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.watched(o)
-	t.hire = func(int) (*table, error) { return newStage(f, o) }
+	note := func(*table, int) {}
+	if o.Box != nil {
+		box := o.Box(t.flight(&o))
+		note = func(t *table, worker int) { t.noted(pageOf(box, worker)) }
+	}
+	note(t, 0)
+	t.hire = func(number int) (*table, error) {
+		one, err := newStage(f, o)
+		if err == nil {
+			note(one, number)
+		}
+		return one, err
+	}
 	return t, t.explore(o)
 }
 
