@@ -10,13 +10,13 @@ import (
 // has decided.
 func (t *Throttle) Acquire(group string, by cluster.Attribute, value string, limit int, p *Permit) bool {
 	key := bucketKey{group: group, attribute: by, value: value}
-	_, ok := t.acquirer.acquire(attempt{key: key, hash: key.hash(t.ledger.seed), limit: limit}, p)
+	_, ok := t.acquirer.acquire(&attempt{key: key, hash: key.hash(t.ledger.seed), limit: limit}, p)
 	return ok
 }
 
 // AcquireHashed is Acquire with a hash of the caller's, to make keys collide.
-func (t *Throttle) AcquireHashed(hash uint64, group, value string, limit int, p *Permit) bool {
-	_, ok := t.acquirer.acquire(attempt{key: bucketKey{group, cluster.ByUsername, value}, hash: hash, limit: limit}, p)
+func (t *Throttle) AcquireHashed(hash uint64, group string, by cluster.Attribute, value string, limit int, p *Permit) bool {
+	_, ok := t.acquirer.acquire(&attempt{key: bucketKey{group, by, value}, hash: hash, limit: limit}, p)
 	return ok
 }
 
@@ -29,14 +29,17 @@ func (p *Permit) ReleaseBehindItsBack() {
 	mustFit(held, math.MaxInt)
 }
 
-// Footprint counts what the ledger keeps: buckets in its tables, whether they
-// hold permits or not, slots of all tables, and spare buckets.
+// Footprint counts what the ledger keeps: buckets, whether they hold permits
+// or only names, slots of all tables, and spare buckets.
 func (t *Throttle) Footprint() (buckets, slots, spares int) {
 	for i := range t.ledger.shards {
 		s := &t.ledger.shards[i]
-		buckets += s.used
+		buckets += int(s.used)
+		if s.first != (bucket{tag: s.first.tag, by: s.first.by}) {
+			buckets++
+		}
 		slots += len(s.slots)
-		spares += s.spare
+		spares += int(s.spare)
 	}
 	return buckets, slots, spares
 }

@@ -21,13 +21,30 @@ type bucketKey struct {
 
 // bucket is the permits of one key. Its shard's lock guards it.
 type bucket struct {
-	key  bucketKey
-	hash uint64
-	next *bucket // in the same slot, or in the list of spare ones
-	held int     // permits
+	tag  uint32 // of the key's hash, to find it in a table
+	held int32  // permits; memory ends before it does
 	// tried counts the increments on which no look has followed yet, or no
 	// rollback. Only acquire: rollback has any.
-	tried int
+	tried        int32
+	by           uint8 // the length of the attribute, which tells it from the others
+	group, value string
+}
+
+// free says that nothing is left in the bucket.
+func (b *bucket) free() bool { return b.held == 0 && b.tried == 0 }
+
+func (b *bucket) is(tag uint32, key *bucketKey) bool {
+	return b.tag == tag && b.value == key.value && b.group == key.group && b.by == uint8(len(key.attribute))
+}
+
+func (b *bucket) begin(tag uint32, key *bucketKey) {
+	b.tag, b.by, b.group, b.value = tag, uint8(len(key.attribute)), key.group, key.value
+}
+
+// entry is a bucket of a table.
+type entry struct {
+	bucket
+	next *entry // in the same slot, or in the list of spare ones
 }
 
 const (
@@ -37,92 +54,110 @@ const (
 	maxSpare = 16
 )
 
-// shard is a chained hash table of buckets. Its table is made when the first
-// bucket comes, and follows their number both ways.
+// shard is a bucket, and a chained hash table of those that came while that one
+// was in use. Its table is made when the first of them comes, and follows their
+// number both ways. What a search touches while there is no such bucket is one
+// cache line, which is what its price on several processors hangs on: each line
+// that another one has written costs as much as everything else.
 type shard struct {
-	mu     sync.Mutex
-	slots  []*bucket // a power of two, or none yet
-	used   int
-	spares *bucket
-	spare  int
-	_      [8]byte // a shard fills a cache line
+	mu    sync.Mutex
+	used  int32 // buckets of the table
+	spare int32
+	first bucket
+
+	slots  []*entry // a power of two, or none yet
+	spares *entry
+	_      [32]byte // a shard fills two cache lines
 }
 
 // ledger holds every bucket of a node.
 type ledger struct {
+	shards [1 << shardBits]shard // in front, so that their lines are not each other's
 	seed   uint64
-	shards [1 << shardBits]shard
 }
 
 func (l *ledger) shard(hash uint64) *shard { return &l.shards[hash&(1<<shardBits-1)] }
 
-func (s *shard) slotLocked(hash uint64) **bucket {
-	return &s.slots[hash>>shardBits&uint64(len(s.slots)-1)]
-}
+// tagOf is the part of a hash that does not choose the shard.
+func tagOf(hash uint64) uint32 { return uint32(hash >> shardBits) }
+
+func (s *shard) slotLocked(tag uint32) **entry { return &s.slots[tag&uint32(len(s.slots)-1)] }
 
 // findLocked returns the bucket of a key, or nil. Equal hashes are told apart
 // by the whole key.
-func (s *shard) findLocked(hash uint64, key *bucketKey) *bucket {
-	if len(s.slots) == 0 {
+func (s *shard) findLocked(tag uint32, key *bucketKey) *bucket {
+	if s.first.is(tag, key) { // a free one has no group
+		return &s.first
+	}
+	if s.used == 0 {
 		return nil
 	}
-	for b := *s.slotLocked(hash); b != nil; b = b.next {
-		if b.hash == hash && b.key == *key {
-			return b
+	for e := *s.slotLocked(tag); e != nil; e = e.next {
+		if e.is(tag, key) {
+			return &e.bucket
 		}
 	}
 	return nil
 }
 
 // addLocked makes the bucket of a key that has none.
-func (s *shard) addLocked(hash uint64, key *bucketKey) *bucket {
-	if s.used == len(s.slots) {
+func (s *shard) addLocked(tag uint32, key *bucketKey) *bucket {
+	if s.first.free() {
+		s.first.begin(tag, key)
+		return &s.first
+	}
+	if int(s.used) == len(s.slots) {
 		s.resizeLocked(max(minSlots, 2*len(s.slots)))
 	}
-	b := s.spares
-	if b == nil {
-		b = new(bucket)
+	e := s.spares
+	if e == nil {
+		e = new(entry)
 	} else {
-		s.spares = b.next
+		s.spares = e.next
 		s.spare--
 	}
-	b.key, b.hash = *key, hash
-	slot := s.slotLocked(hash)
-	b.next, *slot = *slot, b
+	e.begin(tag, key)
+	slot := s.slotLocked(tag)
+	e.next, *slot = *slot, e
 	s.used++
-	return b
+	return &e.bucket
 }
 
 // dropLocked removes b if nothing is left in it.
 func (s *shard) dropLocked(b *bucket) {
-	if b.held != 0 || b.tried != 0 {
+	if !b.free() {
 		return
 	}
-	slot := s.slotLocked(b.hash)
-	for *slot != b {
+	if b == &s.first {
+		b.group, b.value = "", "" // a free one keeps no name alive
+		return
+	}
+	slot := s.slotLocked(b.tag)
+	for &(*slot).bucket != b {
 		slot = &(*slot).next
 	}
-	*slot = b.next
+	e := *slot
+	*slot = e.next
 	s.used--
-	b.key, b.next = bucketKey{}, nil // a spare one keeps no name alive
+	*e = entry{}
 	if s.spare < maxSpare {
-		b.next, s.spares = s.spares, b
+		e.next, s.spares = s.spares, e
 		s.spare++
 	}
-	if len(s.slots) > minSlots && s.used < len(s.slots)/8 {
+	if used := int(s.used); len(s.slots) > minSlots && used < len(s.slots)/8 {
 		s.resizeLocked(max(minSlots, len(s.slots)/4))
 	}
 }
 
 func (s *shard) resizeLocked(slots int) {
 	old := s.slots
-	s.slots = make([]*bucket, slots)
-	for _, b := range old {
-		for b != nil {
-			next := b.next
-			slot := s.slotLocked(b.hash)
-			b.next, *slot = *slot, b
-			b = next
+	s.slots = make([]*entry, slots)
+	for _, e := range old {
+		for e != nil {
+			next := e.next
+			slot := s.slotLocked(e.tag)
+			e.next, *slot = *slot, e
+			e = next
 		}
 	}
 }
@@ -131,13 +166,13 @@ func (s *shard) resizeLocked(slots int) {
 func (s *shard) grantLocked(b *bucket, hash uint64, p *Permit) (held int) {
 	b.held++
 	p.shard, p.bucket, p.hash = s, b, hash
-	return b.held
+	return int(b.held)
 }
 
 // giveBackLocked takes a permit out of b.
 func (s *shard) giveBackLocked(b *bucket) (held int) {
 	b.held--
-	held = b.held
+	held = int(b.held)
 	s.dropLocked(b)
 	return held
 }
@@ -172,30 +207,39 @@ func (a *attempt) event(step probe.Step, held int, touches probe.Touch) probe.Ev
 }
 
 // acquirer takes a permit for p, or finds the bucket full. Either way it
-// returns how many permits the bucket holds. a is not kept.
-type acquirer interface {
-	acquire(a attempt, p *Permit) (held int, ok bool)
+// returns how many permits the bucket holds. a is not kept. It is one of the
+// two rather than an interface, through which a would have to be copied: an
+// eighth of the time.
+type acquirer struct {
+	exact    exact
+	rollback *rollback // nil: exact
+}
+
+func (q *acquirer) acquire(a *attempt, p *Permit) (held int, ok bool) {
+	if q.rollback != nil {
+		return q.rollback.acquire(a, p)
+	}
+	return q.exact.acquire(a, p)
 }
 
 func newAcquirer(s Acquire, l *ledger, p *probe.Probe) acquirer {
 	if s == AcquireRollback {
-		return &rollback{l, p}
+		return acquirer{rollback: &rollback{l, p}}
 	}
-	return &exact{l}
+	return acquirer{exact: exact{l}}
 }
 
 // exact checks and increments under the shard's lock.
 type exact struct{ ledger *ledger }
 
-func (e *exact) acquire(a attempt, p *Permit) (int, bool) {
+func (e *exact) acquire(a *attempt, p *Permit) (int, bool) {
 	mustLimit(a.limit)
 	s := e.ledger.shard(a.hash)
 	s.mu.Lock()
-	b := s.findLocked(a.hash, &a.key)
+	b := s.findLocked(tagOf(a.hash), &a.key)
 	if b == nil {
-		b = s.addLocked(a.hash, &a.key)
-	} else if b.held >= a.limit {
-		held := b.held
+		b = s.addLocked(tagOf(a.hash), &a.key)
+	} else if held := int(b.held); held >= a.limit {
 		s.mu.Unlock()
 		return held, false
 	}
@@ -215,12 +259,12 @@ type rollback struct {
 	probe  *probe.Probe
 }
 
-func (r *rollback) acquire(a attempt, p *Permit) (int, bool) {
+func (r *rollback) acquire(a *attempt, p *Permit) (int, bool) {
 	mustLimit(a.limit)
 	s := r.ledger.shard(a.hash)
-	b := r.increment(s, &a)
+	b := r.increment(s, a)
 	r.probe.At(a.event(probe.AcquireLook, 0, probe.ReadBucket|probe.WriteBucket))
-	held, ok := r.look(s, b, &a, p)
+	held, ok := r.look(s, b, a, p)
 	if ok {
 		mustFit(held, a.limit)
 		return held, true
@@ -233,9 +277,9 @@ func (r *rollback) acquire(a attempt, p *Permit) (int, bool) {
 func (r *rollback) increment(s *shard, a *attempt) *bucket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.findLocked(a.hash, &a.key)
+	b := s.findLocked(tagOf(a.hash), &a.key)
 	if b == nil {
-		b = s.addLocked(a.hash, &a.key)
+		b = s.addLocked(tagOf(a.hash), &a.key)
 	}
 	b.tried++
 	return b
@@ -244,8 +288,8 @@ func (r *rollback) increment(s *shard, a *attempt) *bucket {
 func (r *rollback) look(s *shard, b *bucket, a *attempt, p *Permit) (held int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.held+b.tried > a.limit {
-		return b.held, false
+	if held := int(b.held); held+int(b.tried) > a.limit {
+		return held, false
 	}
 	b.tried--
 	return s.grantLocked(b, a.hash, p), true
@@ -340,13 +384,17 @@ func (t *Throttle) Permits() []GroupPermits {
 func (s *shard) sum(byGroup map[string]GroupPermits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, b := range s.slots {
-		for ; b != nil; b = b.next {
-			if b.held == 0 {
-				continue
-			}
-			g := byGroup[b.key.group]
-			byGroup[b.key.group] = GroupPermits{b.key.group, g.Buckets + 1, g.Held + b.held}
+	s.first.addTo(byGroup)
+	for _, e := range s.slots {
+		for ; e != nil; e = e.next {
+			e.addTo(byGroup)
 		}
+	}
+}
+
+func (b *bucket) addTo(byGroup map[string]GroupPermits) {
+	if b.held > 0 {
+		g := byGroup[b.group]
+		byGroup[b.group] = GroupPermits{b.group, g.Buckets + 1, g.Held + int(b.held)}
 	}
 }

@@ -31,17 +31,21 @@ func TestPermitsAgreeWithANaiveModel(t *testing.T) {
 				require.NoError(t, err)
 				type taken struct {
 					permit *wlm.Permit
-					key    [2]string
+					key    [3]string // group, attribute, value
 				}
 				var live, ended []taken
-				model := map[[2]string]int{}
+				model := map[[3]string]int{}
 				t.Repeat(map[string]func(*rapid.T){
 					"acquire": func(t *rapid.T) {
-						key := [2]string{rapid.SampledFrom([]string{"g", "h"}).Draw(t, "group"), fmt.Sprint("user-", rapid.IntRange(0, 30).Draw(t, "user"))}
+						key := [3]string{
+							rapid.SampledFrom([]string{"g", "h"}).Draw(t, "group"),
+							string(rapid.SampledFrom([]cluster.Attribute{cluster.ByUsername, cluster.ByRole}).Draw(t, "by")),
+							fmt.Sprint("name-", rapid.IntRange(0, 30).Draw(t, "value")),
+						}
 						limit := rapid.IntRange(1, 4).Draw(t, "limit")
-						hash := uint64(len(key[1])+int(key[1][len(key[1])-1])) % 3 << 6
+						hash := uint64(len(key[2])+int(key[2][len(key[2])-1])) % 3 << 6
 						p := new(wlm.Permit)
-						require.Equal(t, model[key] < limit, th.AcquireHashed(hash, key[0], key[1], limit, p))
+						require.Equal(t, model[key] < limit, th.AcquireHashed(hash, key[0], cluster.Attribute(key[1]), key[2], limit, p))
 						require.Equal(t, model[key] < limit, p.Held())
 						if p.Held() {
 							model[key]++
@@ -73,7 +77,7 @@ func TestPermitsAgreeWithANaiveModel(t *testing.T) {
 }
 
 // view is what Permits must say of a model.
-func view(model map[[2]string]int) []wlm.GroupPermits {
+func view(model map[[3]string]int) []wlm.GroupPermits {
 	groups := []wlm.GroupPermits{}
 	for _, id := range []string{"g", "h"} {
 		g := wlm.GroupPermits{Group: id}
@@ -176,6 +180,35 @@ func TestRollbackMayRefuseOneTooMany(t *testing.T) {
 	require.Zero(t, buckets)
 	require.EqualValues(t, 2, stats(t, th, "g").Throttled)
 	require.NoError(t, th.Admit(context.Background(), s, "g", "", new(wlm.Permit)), "nothing of them is left")
+}
+
+// TestAnIncrementKeepsItsBucket: while a search has incremented and not looked,
+// searches of two colliding keys come. Nobody's bucket is taken.
+func TestAnIncrementKeepsItsBucket(t *testing.T) {
+	var th *wlm.Throttle
+	meanwhile := true
+	acquire := func(user string, p *wlm.Permit) bool {
+		return th.AcquireHashed(64, "g", cluster.ByUsername, user, 1, p)
+	}
+	var others [2]wlm.Permit
+	hook := probe.HookFunc(func(e probe.Event) {
+		if e.Step == probe.AcquireLook && meanwhile {
+			meanwhile = false
+			for i := range others {
+				require.True(t, acquire(fmt.Sprint("other-", i), &others[i]))
+			}
+		}
+	})
+	th = throttle(t, wlm.Config{Switches: with(t, "acquire", "rollback"), Probe: probe.New("n1", hook)}, cluster.Empty())
+	var p wlm.Permit
+	require.True(t, acquire("alice", &p))
+	require.Equal(t, []wlm.GroupPermits{{Group: "g", Buckets: 3, Held: 3}}, th.Permits())
+	require.False(t, acquire("alice", new(wlm.Permit)))
+	for _, held := range []*wlm.Permit{&others[0], &p, &others[1]} {
+		require.True(t, held.Release())
+	}
+	buckets, _, _ := th.Footprint()
+	require.Zero(t, buckets)
 }
 
 // TestOnePermitIsReleasedOnce is case C06 at the throttle.

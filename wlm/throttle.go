@@ -154,7 +154,7 @@ func (t *Throttle) AdmitNested(ctx context.Context, state *cluster.State, groupI
 	if t.probe.On() {
 		t.probe.At(a.event(probe.AcquireBegin, 0, probe.ReadBucket|probe.WriteBucket))
 	}
-	held, ok := t.acquirer.acquire(a, p)
+	held, ok := t.acquirer.acquire(&a, p)
 	if !ok {
 		return t.full.found(t, d.group, a, held, p)
 	}
