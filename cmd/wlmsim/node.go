@@ -201,6 +201,7 @@ type nodeBehaviour struct {
 }
 
 func runNode(ctx context.Context, s streams, o live.NodeOptions, b nodeBehaviour) error {
+	defer collectLess()()
 	n, err := live.StartNode(o)
 	if err != nil {
 		return err

@@ -112,6 +112,7 @@ func processStarter(s streams, f *nodeFlags) (func(live.NodeOptions) (live.Membe
 // runUp runs a cluster, that of a filled scenario file if there is one, until
 // the context ends.
 func runUp(ctx context.Context, s streams, o live.Options, format string, file *scenario.File) error {
+	defer collectLess()()
 	fmt.Fprintln(s.err, "starting the nodes")
 	c, err := live.Up(ctx, o)
 	if err != nil {
