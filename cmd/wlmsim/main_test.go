@@ -16,6 +16,7 @@ import (
 	"github.com/wlmsim/wlmsim/sim/campaign"
 	"github.com/wlmsim/wlmsim/sim/explore"
 	"github.com/wlmsim/wlmsim/sim/scenario"
+	"github.com/wlmsim/wlmsim/sim/world"
 )
 
 // The test binary serves as the command: scripts and processes call it by the
@@ -44,6 +45,15 @@ const plantVariable = "PLANT"
 type planted struct {
 	campaign.Doer
 	word string
+}
+
+// Do implements [campaign.Worker]: of runs only what is to be killed comes to
+// harm, with seed 3.
+func (p *planted) Do(t campaign.Task) (*world.Result, error) {
+	if p.word == "kill" && t.Seed == 3 {
+		(&harm{word: p.word}).do()
+	}
+	return p.Doer.Do(t)
 }
 
 // Explore implements [campaign.Worker].
@@ -76,6 +86,11 @@ func (h *harm) Err() error {
 	if h.asked++; h.asked < 6 {
 		return nil
 	}
+	h.do()
+	return nil
+}
+
+func (h *harm) do() {
 	switch h.word {
 	case "panic":
 		go panic("planted") // on a goroutine of the bubble
@@ -85,7 +100,6 @@ func (h *harm) Err() error {
 		}
 	}
 	<-h.forever
-	return nil
 }
 
 // unleaking are tests that leave no goroutine.

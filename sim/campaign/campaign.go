@@ -41,7 +41,7 @@ type Config struct {
 // Finished says what has just come to its end.
 type Finished struct {
 	File, Profile string
-	Seed          uint64 // of a run
+	Seed          uint64        // of a run
 	Verdict       check.Verdict // "": it cannot be explored
 }
 

@@ -18,8 +18,9 @@ import (
 // one goroutine.
 type slot struct {
 	config *Config
-	worker *worker // nil: none yet, or the last one has ended
-	notes  *notes  // of explorations; nil: none yet
+	worker *worker           // nil: none yet, or the last one has ended
+	words  map[string]string // that results have in common
+	notes  *notes            // of explorations; nil: none yet
 
 	mu    sync.Mutex // guards what follows, which others look at
 	busy  bool
@@ -125,7 +126,7 @@ func (s *slot) once(ctx context.Context, t Task, historyFile string) (world.Resu
 	case ctx.Err() != nil && err != nil:
 		return world.Result{}, ctx.Err()
 	case err == nil && a.Result != nil:
-		a.Result.Repeat = t.Repeat
+		s.intern(a.Result, &t)
 		return *a.Result, nil
 	case err == nil:
 		err = errors.New(a.Error)
@@ -136,6 +137,31 @@ func (s *slot) once(ctx context.Context, t Task, historyFile string) (world.Resu
 	r := undecided(&t, err.Error())
 	r.WallSeconds = time.Since(began).Seconds()
 	return r, nil
+}
+
+// intern gives a result the task's texts and those that others have as well:
+// a campaign keeps very many.
+func (s *slot) intern(r *world.Result, t *Task) {
+	r.Repeat = t.Repeat
+	if r.File == t.File && r.Scenario == t.Scenario && r.Profile == t.Profile {
+		r.File, r.Scenario, r.Profile = t.File, t.Scenario, t.Profile
+	}
+	if s.words == nil {
+		s.words = map[string]string{}
+	}
+	for i := range r.Checks {
+		name, known := s.words[r.Checks[i].Name]
+		if !known {
+			name = r.Checks[i].Name
+			s.words[name] = name
+		}
+		r.Checks[i].Name = name
+		for _, v := range []check.Verdict{check.Held, check.Broken, check.Undecided} {
+			if r.Checks[i].Verdict == v {
+				r.Checks[i].Verdict = v
+			}
+		}
+	}
 }
 
 // do hands an order to the worker, which is started if there is none. moves

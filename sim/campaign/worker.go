@@ -92,7 +92,11 @@ func (d *death) Error() string {
 	if d.limit > 0 {
 		return fmt.Sprintf("the run did not end within %v of wall time; virtual time was held up by:\n%s", d.limit, culprits(d.noise))
 	}
-	return strings.TrimSpace(fmt.Sprintf("the process of the run ended: %v\n%s", d.how, beginning(d.noise)))
+	how := fmt.Sprintf("the process of the run ended: %v", d.how)
+	if failed, ok := errors.AsType[*exec.ExitError](d.how); ok && failed.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+		how += ", as by a system that is out of memory"
+	}
+	return strings.TrimSpace(how + "\n" + beginning(d.noise))
 }
 
 // do has the worker carry out an order. After an error of any kind the worker

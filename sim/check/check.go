@@ -29,8 +29,8 @@ const (
 type Result struct {
 	Name    string  `json:"name"`
 	Verdict Verdict `json:"verdict"`
-	Message string  `json:"message,omitempty"` // "" if held
-	Line    int     `json:"line,omitempty"`    // of the file; 0: none
+	Message string  `json:"message"` // "" if held
+	Line    int     `json:"line"`    // of the file; 0: none
 }
 
 // Check watches over one promise in one run.
