@@ -214,7 +214,7 @@ func exploreFiles(ctx context.Context, s streams, f *exploreFlags, like campaign
 	case misfits != nil:
 		return usageError{misfits}
 	case ended != nil:
-		return fmt.Errorf("%d of %d explorations were finished: %w", len(results), len(all), ended)
+		return fmt.Errorf("%d of %d explorations have a result, which may be what was seen until now: %w", len(results), len(all), ended)
 	case v != check.Held:
 		return verdictError{v, explore.Summary(results)}
 	}

@@ -35,8 +35,7 @@ func writeText(w io.Writer, results []world.Result, source Source) error {
 }
 
 func writeRun(w io.Writer, r *world.Result, source Source) {
-	fmt.Fprintf(w, "%-9s %s  seed %d  %s  %s in %s  %s\n",
-		r.Verdict, clean(r.File), r.Seed, r.Profile, seconds(r.VirtualSeconds), seconds(r.WallSeconds), searches(&r.Searches))
+	fmt.Fprintf(w, "%-9s %s  seed %d  %s  %s\n", r.Verdict, clean(r.File), r.Seed, r.Profile, took(r))
 	for _, c := range telling(r) {
 		fmt.Fprintf(w, "  %-9s %s\n", c.Verdict, indented(checkText(&c), "            "))
 		if line := source(r.File, c.Line); line != "" {
@@ -48,6 +47,15 @@ func writeRun(w io.Writer, r *world.Result, source Source) {
 			fmt.Fprintf(w, "  %-9s %s\n", "repeat", clean(command))
 		}
 	}
+}
+
+// took says how long a run took, and what it did in virtual time. An exploration
+// does nothing there, and neither does a run that could not be done.
+func took(r *world.Result) string {
+	if r.VirtualSeconds == 0 && r.Searches.Sent == 0 {
+		return "in " + seconds(r.WallSeconds)
+	}
+	return fmt.Sprintf("%s in %s  %s", seconds(r.VirtualSeconds), seconds(r.WallSeconds), searches(&r.Searches))
 }
 
 // checkText is what a check says, in words. An expectation repeats its text in
