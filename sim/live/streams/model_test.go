@@ -33,12 +33,12 @@ func TestStreamsCarryWhatIsWrittenToThem(t *testing.T) {
 		plan := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) exchange {
 			return exchange{
 				At:      time.Duration(rapid.IntRange(0, 2000).Draw(rt, "at")) * time.Millisecond,
-				Sizes:   rapid.SliceOfN(rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(65_000, 80_000)), 1, 4).Draw(rt, "sizes"),
+				Sizes:   rapid.SliceOfN(rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 40), rapid.IntRange(1, 40), rapid.IntRange(65_000, 80_000)), 1, 4).Draw(rt, "sizes"),
 				Answers: rapid.Bool().Draw(rt, "answers"),
 				Unread:  rapid.IntRange(0, 30).Draw(rt, "unread"),
 				Lazy:    time.Duration(rapid.SampledFrom([]int{0, 0, 0, 20, 700, 3000}).Draw(rt, "lazy")) * time.Millisecond,
 			}
-		}), 1, 12).Draw(rt, "plan")
+		}), 1, 8).Draw(rt, "plan")
 		seed := rapid.Uint64().Draw(rt, "seed")
 		synctest.Test(t, func(t *testing.T) { carry(t, plan, seed) })
 	})
