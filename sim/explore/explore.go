@@ -46,8 +46,9 @@ const (
 	// DefaultClusterDraws is DefaultDraws for a whole cluster, which is built
 	// anew for each.
 	DefaultClusterDraws = 100
-	// DefaultChanges is how often pct changes priorities in an execution unless
-	// Options say otherwise.
+	// DefaultChanges is how often pct changes priorities in an execution of one
+	// node unless Options say otherwise. In one of a whole cluster, where each
+	// turn has a priority of its own, it does not.
 	DefaultChanges = 2
 	// MaxWorkers bounds the schedules that are executed at the same time.
 	MaxWorkers = 16
@@ -72,7 +73,8 @@ type Options struct {
 	// else DefaultDraws, or DefaultClusterDraws.
 	Schedules int
 	// Preemptions bounds, with DFS, those of a schedule; with PCT it is how
-	// often priorities change. Nil: no bound, and DefaultChanges.
+	// often priorities change. Nil: no bound, and DefaultChanges, or none of a
+	// whole cluster.
 	Preemptions *int
 	// Schedule is executed alone, whatever the strategy; nil: none is given.
 	Schedule Schedule

@@ -112,7 +112,7 @@ func newFleet(f *scenario.File, most int) (*fleet, error) {
 		return nil, err
 	}
 	x.table = newTable(f, programs, x.lanes)
-	x.table.run, x.table.misfit = x.run, errDiverged
+	x.table.run, x.table.misfit, x.table.whole = x.run, errDiverged, true
 	if !exact.Enabled {
 		x.table.spare, x.table.lenient = spareExecutions, x.shaken
 	}

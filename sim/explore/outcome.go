@@ -230,7 +230,8 @@ type table struct {
 	// before. With lenient, more may, which is said and no more.
 	spare    int
 	lenient  bool
-	unsteady int // outcomes whose schedules took another course too often
+	whole    bool // it is of a whole cluster
+	unsteady int  // outcomes whose schedules took another course too often
 
 	vars     map[string]any // of the expressions of observe
 	blank    map[string]any // the answers that nobody gave

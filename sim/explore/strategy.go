@@ -61,12 +61,18 @@ func (t *table) draws(o Options, from, to int, with func(*rand.Rand) chooser) *d
 // row had.
 func (t *table) pct(p *pursuit) error {
 	changes := DefaultChanges
+	if t.whole {
+		changes = 0
+	}
 	if p.o.Preemptions != nil {
 		changes = *p.o.Preemptions
 	}
 	for from, to := 0, 1; from < p.o.Schedules; from, to = to, 2*to {
 		turns := t.longest
 		all, err := p.follow(t.draws(p.o, from, min(to, p.o.Schedules), func(draw *rand.Rand) chooser {
+			if t.whole {
+				return newSampling(draw, len(t.lanes), changes, turns)
+			}
 			one := &pct{draw: draw, changes: changes, turns: turns}
 			one.restart(len(t.lanes))
 			return one
