@@ -55,12 +55,11 @@ func (s *search) try(g *scenario.File) bool {
 	return true
 }
 
-// coarse takes much away at once: first what makes the next tries cheap, then
-// all that is said in one field, halves of it, quarters and so on.
+// coarse takes much away at once: nodes, again and again, since fewer of them
+// make all that comes next cheap; and all that is said in one field, halves of
+// it, quarters and so on.
 func (s *search) coarse() {
-	for _, leap := range leaps(s.file) {
-		s.try(changed(s.file, leap))
-	}
+	s.leap()
 	for _, kind := range []int{item, option, number} {
 		base := s.file
 		var fields []string
@@ -78,6 +77,13 @@ func (s *search) coarse() {
 		for _, field := range fields {
 			s.halve(base, of[field], &taken)
 		}
+		s.leap()
+	}
+}
+
+func (s *search) leap() {
+	for _, leap := range leaps(s.file) {
+		s.try(changed(s.file, leap))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if !soaked() { // each draw is shrunk to the end; the command line has the last word
-		if err := flag.Set("rapid.checks", "5"); err != nil {
+		if err := flag.Set("rapid.checks", "2"); err != nil {
 			panic(err)
 		}
 	}

@@ -10,19 +10,31 @@ import (
 	"github.com/wlmsim/wlmsim/sim/scenario"
 )
 
-// leaps are the moves to the fewest nodes at once: of an exploration of a whole
-// cluster to one of a single node, and to one manager and one data node.
+// leaps are the moves to few nodes at once: of an exploration of a whole cluster
+// to one of a single node, to one manager and one data node, and to two managers.
 func leaps(f *scenario.File) (all []func(*scenario.File)) {
 	if explore.Whole(f) {
 		all = append(all, alone)
 	}
 	if builds(f) {
-		all = append(all, func(f *scenario.File) {
-			f.Cluster.Managers, f.Cluster.Data = 1, 1
-			renameAll(f, func(node string) string { return node[:1] + "1" })
-		})
+		all = append(all, to(1), to(2))
 	}
 	return all
+}
+
+// to is the move to so many managers and one data node. Nodes that are no more
+// have the name of the last one that is.
+func to(managers int) func(*scenario.File) {
+	last := map[byte]string{'m': fmt.Sprintf("m%d", managers), 'd': "d1"}
+	return func(f *scenario.File) {
+		f.Cluster.Managers, f.Cluster.Data = managers, 1
+		renameAll(f, func(node string) string {
+			if standing(node) > standing(last[node[0]]) {
+				return last[node[0]]
+			}
+			return node
+		})
+	}
 }
 
 // alone turns the exploration of a whole cluster into that of its first
@@ -77,6 +89,13 @@ func (w *walker) names(f *scenario.File) {
 		for _, name := range textsOf(item) {
 			count[name]++
 		}
+	}
+	if f.Explore != nil { // an id that is observed is said twice
+		each(f, func(a *scenario.Action) {
+			if id := a.ID(); id != "" && slices.ContainsFunc(f.Explore.Observe, observes(id)) {
+				count[id]++
+			}
+		})
 	}
 	var all []string
 	for name, n := range count {
@@ -157,10 +176,16 @@ func forget(f *scenario.File, name string) {
 		return
 	}
 	drop(f, func(a *scenario.Action) bool { return says(*a) })
+	e := f.Explore
+	if e.Observe = slices.DeleteFunc(e.Observe, observes(name)); len(e.Observe) == 0 {
+		e.Observe = scenario.Ordered[scenario.Expression]{{Name: "nothing", Value: "0"}}
+	}
+}
+
+// observes tells the observations that name something.
+func observes(name string) func(scenario.Entry[scenario.Expression]) bool {
 	word := regexp.MustCompile(fmt.Sprintf(`\b%s\b`, regexp.QuoteMeta(name)))
-	f.Explore.Observe = slices.DeleteFunc(f.Explore.Observe, func(o scenario.Entry[scenario.Expression]) bool {
-		return word.MatchString(string(o.Value))
-	})
+	return func(o scenario.Entry[scenario.Expression]) bool { return word.MatchString(string(o.Value)) }
 }
 
 // rename puts another node in the place of one, wherever it is named.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,52 +19,26 @@ import (
 	"github.com/wlmsim/wlmsim/sim/world"
 )
 
-// flaw is a planted flaw with the known smallest form of its failure.
-type flaw struct {
-	file    string // in the folder of scenarios
-	set     []string
-	failure string
-	form    []string // what is left of the steps or actors
-}
-
-// explored are flaws that explorations find.
-var explored = []flaw{
-	{"explore/the-registration-lag", []string{"switches.missing_counters=default_group"}, "rejection_attribution",
-		[]string{"update: put_group", "first: search", "second: search"}},
-	{"explore/a-count-during-a-change-of-the-map", []string{"switches.counters=plain", "switches.count_failure=swallows_rejection"}, "rejection_kept",
-		[]string{"update: put_group", "first: search", "second: search"}},
-	{"explore/exact-permits-refuse-nobody-needlessly", []string{"switches.acquire=rollback"}, "forbid first == 429 && second == 429",
-		[]string{"first: search", "second: search"}},
-	{"explore/names-with-a-comma-stay-apart", []string{"switches.principal_join=comma"}, "buckets_distinct",
-		[]string{"bob: search", "mallory: search"}},
-	{"explore/the-registration-lag", []string{"switches.principal_carrier=header"}, "principal_stays",
-		[]string{"second: search"}},
-}
-
-// run are flaws that runs find; the first few are cheap.
-var run = []flaw{
-	{"principal/a-comma-does-not-merge-users", []string{"switches.principal_join=comma"}, "buckets_distinct", []string{"search", "search"}},
-	{"lag/the-limit-holds-before-the-counters-exist", []string{"switches.missing_counters=default_group"}, "rejection_attribution",
-		[]string{"hold", "put_group", "search", "search"}},
-	{"principal/a-principal-stays-on-its-coordinator", []string{"switches.principal_carrier=header"}, "principal_stays", []string{"search"}},
-	{"lag/a-plain-map-only-loses-the-count", []string{"switches.count_failure=swallows_rejection"}, "rejection_kept",
-		[]string{"search", "hold", "put_group", "search"}},
-	{"throttle/a-rejection-reaches-the-client", []string{"switches.count_failure=swallows_rejection"}, "rejection_kept",
-		[]string{"search", "fail_counts", "search"}},
-	{"lag/a-rejection-survives-a-change-of-the-counters", []string{"switches.counters=plain"}, `expect stats("d1", "busy").total_throttled == 2`,
-		[]string{"search", "hold", "put_group", "search", "search"}},
-	{"throttle/a-burst-fills-the-bucket-exactly", []string{"switches.acquire=rollback"}, `expect bucket_peak("d1", "ten") == 10`, nil},
-}
-
-const cheap = 2
-
 func soaked() bool { return os.Getenv("WLMSIM_SOAK") != "" }
 
-func (f *flaw) read(t testing.TB) *scenario.File {
+// spent is the time that this process took of the processors, in all.
+func spent() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// timed shrinks and logs what that took, as a row of docs/performance.md.
+func timed(t *testing.T, f *flaw, found time.Duration, shrink func() (*shrink.Shrunk, error)) *shrink.Shrunk {
 	t.Helper()
-	file, err := scenario.Read("../../scenarios/"+f.file+".yaml", f.set...)
+	begin, used := time.Now(), spent()
+	s, err := shrink()
 	require.NoError(t, err)
-	return file
+	t.Logf("| %s: %s | %v | %.1f s | %.1f s | %d | %s |", f.file, strings.Join(f.set, ", "), found.Round(time.Millisecond),
+		time.Since(begin).Seconds(), (spent() - used).Seconds(), s.Tried, strings.Join(f.form, ", "))
+	return s
 }
 
 // requireForm holds a shrunk file to the known form, and to being written and
@@ -106,16 +81,15 @@ func plainChecks(r *explore.Result) []check.Result {
 // Promises 1 to 3 and 5 for explorations: each planted flaw shrinks to its
 // known smallest form, which fails in the same way by its schedule alone.
 func TestAnExplorationShrinksToItsSmallestForm(t *testing.T) {
-	for _, f := range explored {
+	for _, f := range of(explored) {
 		t.Run(filepath.Base(f.file), func(t *testing.T) {
 			file := f.read(t)
 			begin := time.Now()
 			r, err := explore.Run(file, explore.Options{})
 			require.NoError(t, err)
-			found := time.Since(begin)
-			s, err := shrink.Explore(t.Context(), file, r, shrink.Limits{Time: time.Hour})
-			require.NoError(t, err)
-			t.Logf("found in %v, shrunk in %v, %d files", found.Round(time.Millisecond), (time.Since(begin) - found).Round(time.Millisecond), s.Tried)
+			s := timed(t, &f, time.Since(begin), func() (*shrink.Shrunk, error) {
+				return shrink.Explore(t.Context(), file, r, shrink.Limits{Time: time.Hour})
+			})
 			written := f.requireForm(t, s)
 			require.Contains(t, s.Repeat("a b.yaml"), "wlmsim explore 'a b.yaml' --schedule '"+s.Failure.Schedule.String()+"'")
 			again, err := explore.Run(written, explore.Options{Schedule: s.Failure.Schedule})
@@ -123,33 +97,30 @@ func TestAnExplorationShrinksToItsSmallestForm(t *testing.T) {
 			require.Equal(t, check.Broken, again.Verdict)
 			require.True(t, shown(&s.Failure, plainChecks(again)))
 			require.Equal(t, s.Failure.Schedule.String(), again.Outcomes[0].Schedule)
-			fewer := max(0, again.Outcomes[0].Preemptions-1)
-			calm, err := explore.Run(written, explore.Options{Preemptions: &fewer})
-			require.NoError(t, err)
-			require.Equal(t, again.Outcomes[0].Preemptions == 0, shown(&s.Failure, plainChecks(calm)), "fewer preemptions do not show it")
+			for fewer := range again.Outcomes[0].Preemptions {
+				calm, err := explore.Run(written, explore.Options{Preemptions: &fewer})
+				require.NoError(t, err)
+				require.True(t, calm.Complete)
+				require.False(t, shown(&s.Failure, plainChecks(calm)), "%d preemptions do not show it", fewer)
+			}
 		})
 	}
 }
 
 // Promises 1 to 4 for runs.
 func TestARunShrinksToItsSmallestForm(t *testing.T) {
-	flaws := run[:cheap]
-	if soaked() {
-		flaws = run
-	}
-	for _, f := range flaws {
+	for _, f := range of(run) {
 		t.Run(filepath.Base(f.file), func(t *testing.T) {
 			file := f.read(t)
 			begin := time.Now()
 			r, err := world.Run(file, world.Options{})
 			require.NoError(t, err)
-			found := time.Since(begin)
-			s, err := shrink.Run(t.Context(), file, r, shrink.InProcess, shrink.Limits{Time: time.Hour})
-			require.NoError(t, err)
-			t.Logf("found in %v, shrunk in %v, %d files", found.Round(time.Millisecond), (time.Since(begin) - found).Round(time.Millisecond), s.Tried)
+			s := timed(t, &f, time.Since(begin), func() (*shrink.Shrunk, error) {
+				return shrink.Run(t.Context(), file, r, shrink.InProcess, shrink.Limits{Time: time.Hour})
+			})
 			written := f.requireForm(t, s)
 			require.Equal(t, s.Failure.Seed, written.Seed)
-			require.Equal(t, 1, written.Filled().Cluster.Managers)
+			require.Equal(t, managers(f.failure), written.Filled().Cluster.Managers)
 			require.Equal(t, 1, written.Filled().Cluster.Data)
 			require.Contains(t, s.Repeat("small.yaml"), "wlmsim run small.yaml --seed ")
 			require.Equal(t, s.Of, s.Again, "it fails every time with its seed")
@@ -161,14 +132,68 @@ func TestARunShrinksToItsSmallestForm(t *testing.T) {
 	}
 }
 
+// managers is how many it takes to break something that names them.
+func managers(failure string) int {
+	if strings.Contains(failure, `"m2"`) {
+		return 2
+	}
+	return 1
+}
+
+// wholes are flaws that explorations of a whole cluster find. The first two are
+// shown by one node as well; the last one takes a leader that loses the lead.
+var wholes = []flaw{
+	{"clusters/the-lag-race-of-three-nodes", []string{"switches.missing_counters=default_group"}, "rejection_attribution",
+		[]string{"update: put_group", "first: search", "second: search"}, false},
+	{"clusters/the-lag-race-of-three-nodes", []string{"switches.principal_carrier=header"}, "principal_stays", []string{"second: search"}, true},
+	{"clusters/leadership-moves-during-an-update", []string{"explore.forbid=[put == 503]"}, "forbid put == 503",
+		[]string{"update: put_group", "move: transfer_leadership"}, false},
+}
+
+// A whole cluster shrinks to one node, if that shows the failure, or else to the
+// fewest nodes.
+func TestAWholeClusterShrinksToItsSmallestForm(t *testing.T) {
+	for _, f := range of(wholes) {
+		t.Run(filepath.Base(f.file), func(t *testing.T) {
+			file := f.read(t)
+			begin := time.Now()
+			r := broken(t, file)
+			s := timed(t, &f, time.Since(begin), func() (*shrink.Shrunk, error) {
+				return shrink.Explore(t.Context(), file, r, shrink.Limits{Time: time.Hour})
+			})
+			written := f.requireForm(t, s)
+			if explore.Whole(written) {
+				require.Equal(t, 3, written.Filled().Cluster.Managers+written.Filled().Cluster.Data)
+			} else {
+				require.Equal(t, "m1", written.Explore.Node)
+			}
+			again, err := explore.Run(written, explore.Options{Schedule: s.Failure.Schedule})
+			require.NoError(t, err)
+			require.True(t, shown(&s.Failure, plainChecks(again)))
+		})
+	}
+}
+
+// broken explores a file with one seed after the other until it breaks.
+func broken(t *testing.T, file *scenario.File) *explore.Result {
+	for {
+		r, err := explore.Run(file, explore.Options{Until: func(r *explore.Result) bool { return r.Verdict == check.Broken }})
+		require.NoError(t, err)
+		if r.Verdict == check.Broken {
+			return r
+		}
+		file, err = file.Changed(func(g *scenario.File) { g.Seed++ })
+		require.NoError(t, err)
+	}
+}
+
 // Drawn schedules shrink as well, and the file has the seed that draws one.
 func TestADrawnExplorationShrinks(t *testing.T) {
-	f := explored[0]
-	file := f.read(t)
-	strategies := []string{explore.Random}
+	f, strategies := explored[3], []string{explore.Random}
 	if soaked() {
-		strategies = append(strategies, explore.PCT)
+		f, strategies = explored[0], []string{explore.Random, explore.PCT}
 	}
+	file := f.read(t)
 	for _, strategy := range strategies {
 		r, err := explore.Run(file, explore.Options{Strategy: strategy, Schedules: 1000})
 		require.NoError(t, err)
@@ -213,7 +238,6 @@ func TestARunThatFailsWithSomeSeedsShrinks(t *testing.T) {
 
 // Nothing is shrunk where less in the file would show less.
 func TestWhatDoesNotShrink(t *testing.T) {
-	lag := explored[0]
 	for name, set := range map[string][]string{
 		"it held":                     nil,
 		"it should have broken":       {"breaks=[permits_return]"},
@@ -221,8 +245,8 @@ func TestWhatDoesNotShrink(t *testing.T) {
 		"the broken promise is meant": {"switches.missing_counters=default_group", "breaks=[rejection_attribution]", "explore.forbid=[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lag.set = set
-			file := lag.read(t)
+			file, err := scenario.Read("../../scenarios/explore/the-registration-lag.yaml", set...)
+			require.NoError(t, err)
 			r, err := explore.Run(file, explore.Options{})
 			require.NoError(t, err)
 			_, err = shrink.Explore(t.Context(), file, r, shrink.Limits{})
@@ -268,8 +292,8 @@ func TestTheTimeIsOver(t *testing.T) {
 // A failure of an expression that its switches bring about stays one: an
 // expectation is easily made false by taking away what it is about.
 func TestAFlawIsNotShrunkToAnotherOne(t *testing.T) {
-	f := flaw{"explore/exact-permits-refuse-nobody-needlessly", []string{"switches.acquire=rollback"}, "", nil}
-	file := f.read(t)
+	file, err := scenario.Read("../../scenarios/explore/exact-permits-refuse-nobody-needlessly.yaml", "switches.acquire=rollback")
+	require.NoError(t, err)
 	r, err := explore.Run(file, explore.Options{})
 	require.NoError(t, err)
 	s, err := shrink.Explore(t.Context(), file, r, shrink.Limits{Time: time.Hour})
