@@ -43,27 +43,49 @@
 // # Whole clusters
 //
 // A block that names no node is about the whole cluster: raft, gossip and all,
-// of at most [MaxNodes] nodes. Each execution builds it anew, in a bubble of its
-// own, and begins when m1 leads and the cluster is in order. Its lanes are the
-// actors, the applier of each node, as m1.applier, and for each two nodes what is
-// under way between them, as m1>d2.raft and m1>d2.gossip: there, a turn is the
-// arrival of the message that was sent first. A message is what a node writes to
-// one stream in one turn: entries and votes and their answers, forwarded
-// commands, searches, news of what is applied. A stream keeps its order, and so
-// do streams of one kind between two nodes; all else is a choice.
+// of at most [scenario.MaxExploredNodes] nodes. Each execution builds it anew, in
+// a bubble of its own, and begins when m1 leads and the cluster is in order. Its
+// lanes are the actors, the applier of each node, as m1.applier, and for each two
+// nodes what is under way between them, as m1>d2.raft and m1>d2.gossip: there, a
+// turn is the arrival of the message that was sent first, and one of m1>d2.raft.2
+// that of the first message of another stream, which overtakes it. A message is
+// what a node writes to one stream in one turn: entries and votes and their
+// answers, forwarded commands, searches, news of what is applied. A stream keeps
+// its order; all else is a choice, of up to three streams of a kind between two
+// nodes at a time, and of one in a cluster of five, whose lanes would be too many.
 //
-// Datagrams, and the making and ending of connections, are not explored: they
-// happen by themselves, at once or when their time has come. The clock moves by
-// nanoseconds, so that no timer of a node fires, unless no lane can take a turn
-// and a client still waits. Then it moves until a lane parks, and what is sent
-// meanwhile, heartbeats above all, arrives by itself.
+// Actors may crash nodes and restart them, cut the network and heal it, and move
+// the leadership, each in one turn. What is under way to a node that crashes can
+// arrive before or not at all; what it sent arrives, and then its peers hear of
+// the crash, each connection in a turn of its own. In a program that does such
+// things the making and the ending of connections are messages, too, so that one
+// can be under way while its peer goes down. A node that starts again does so by
+// itself, and is explored from the moment on that it has caught up. In a cluster
+// of several managers there is a lane cluster.time as well: at most twice in a
+// schedule, time passes while others could go on, until something comes of it,
+// for as long as an election takes; what is under way stays so meanwhile. Who
+// takes over is the first manager of those that can. After the last turn all
+// heals, and what is judged is what a run judges.
+//
+// Datagrams are no choices. A node sends them by timers alone, the probes of
+// memberlist, their answers and the news that rides on them, and the clock moves
+// by nanoseconds, so that no timer of a node fires: in a turn none is ever sent.
+// The clock moves in a turn of cluster.time, and when no lane can take a turn and
+// a client still waits, until a lane parks. What is sent meanwhile, datagrams and
+// heartbeats above all, arrives by itself: such a stretch has thousands of
+// messages, and a lost datagram shows as nothing but a later probe. If nothing
+// comes of it for longer than a cluster needs to settle, all heals.
 //
 // There are too many orders to try each: schedules are drawn, [Random] or [PCT],
-// and no result is complete. In the exact lane (package exact) a schedule repeats
-// to the bit. Elsewhere the Go scheduler may now and then have two goroutines of
-// one node in another order, such that two entries of raft travel as one message
-// or as two: a schedule that takes another course is tried a few times more, and
-// if it still does, the verdict is undecided.
+// and no result is complete. PCT gives priorities not to lanes but to turns, which
+// meets more of what can happen where most lanes are roads of messages. In the
+// exact lane (package exact) a schedule repeats to the bit. Elsewhere the Go
+// scheduler may now and then have two goroutines of one node in another order,
+// such that two entries of raft travel as one message or as two: a schedule that
+// takes another course is tried a few times more, and if it still does, the
+// verdict is undecided. Where time passes in turns, so do timers that draw from a
+// source which nobody seeds there: that such a schedule took another course is
+// said, and no more.
 //
 // # Workers
 //
@@ -87,7 +109,8 @@
 //     the outcomes are those of all.
 //  3. A schedule repeats: the same file and schedule give the same turns, the
 //     same events and the same outcome. Where they do not, something runs that
-//     the controller does not control, and the verdict is undecided.
+//     the controller does not control, and the verdict is undecided; but for
+//     whole clusters with crashes and cuts, this is so in the exact lane alone.
 //  4. Every promise of package check that a single node can break, and of a
 //     whole cluster every one, is judged on every executed schedule.
 //  5. The result depends on the file and the options alone, and not on the
