@@ -56,7 +56,7 @@ func (d delegate) NotifyJoin(n *memberlist.Node) {
 	switch {
 	case err != nil:
 	case p.name == d.g.cfg.Self.Name:
-		d.g.cfg.Log.Warn("gossip: another life of this node", "address", p.address)
+		d.g.cfg.Log.Log(d.g.ctx, unlessEarlier(d.g.view.selfAddress(), p), "gossip: another life of this node", "address", p.address)
 	case rival != nil:
 		d.g.spawn(func() { d.g.resolve(rival, p) })
 	default:

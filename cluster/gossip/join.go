@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -251,11 +252,20 @@ func (g *Gossip) missing(round int) []string {
 func (g *Gossip) resolve(current, rival *peer) {
 	answered := g.answers(current)
 	if answered {
-		g.cfg.Log.Warn("gossip: name is taken", "name", rival.name, "by", current.address, "refused", rival.address)
+		g.cfg.Log.Log(g.ctx, unlessEarlier(current.address, rival), "gossip: name is taken", "name", rival.name, "by", current.address, "refused", rival.address)
 		return
 	}
-	g.cfg.Log.Info("gossip: member is back at another address", "name", rival.name, "old", current.address, "new", rival.address)
+	g.cfg.Log.Info("gossip: member is back", "name", rival.name, "old address", current.address, "new", rival.address)
 	g.view.replace(current, rival)
+}
+
+// unlessEarlier is the level at which to tell of a second life of a name: a warning, unless it was at the same address, and
+// so is what gossip remembers of an earlier start of the same node.
+func unlessEarlier(address string, second *peer) slog.Level {
+	if second.address == address {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // answers reports whether a life answers at its address within Timings.NameProbe.

@@ -3,6 +3,7 @@ package gossip_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -288,6 +289,39 @@ func TestRestartAtTheSameAddressFailsWhatWaitedForTheEarlierLife(t *testing.T) {
 		}
 		require.LessOrEqual(t, time.Since(killed), 5*time.Second)
 	})
+}
+
+// Two nodes of one name are worth a warning, two starts of one node are none, although gossip remembers the first for long.
+func TestOnlyANameOfTwoNodesIsWarnedOf(t *testing.T) {
+	for name, second := range map[string]string{"started again": "10.0.0.3:7946", "another node": "10.0.0.9:7946"} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fabric) {
+				var log lockedBuffer
+				loud := func(c *gossip.Config) {
+					c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+				}
+				m1, m2, m3 := f.trio(t, loud)
+				defer closeAll(t, m1, m2)
+				if second == m3.address {
+					closeAll(t, m3)
+				} else {
+					defer closeAll(t, m3)
+				}
+				again := f.start(t, "m3", second, loud)
+				defer closeAll(t, again)
+				_, err := again.Join(t.Context(), []string{m1.address, m2.address})
+				time.Sleep(time.Minute)
+				warnings, _ := log.count("level=WARN")
+				if second == m3.address {
+					require.NoError(t, err)
+					require.Zero(t, warnings, "%s", log.b.String())
+				} else {
+					require.ErrorIs(t, err, gossip.ErrNameTaken)
+					require.Positive(t, warnings)
+				}
+			})
+		})
+	}
 }
 
 func TestAnswerForAnEarlierLifeIsDropped(t *testing.T) {
