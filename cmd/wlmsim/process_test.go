@@ -34,7 +34,10 @@ func rounds() int {
 const (
 	testWriters   = 4
 	testSearchers = 6
-	roundPatience = time.Minute
+	// clientPatience is longer than a write takes if a member is too starved to
+	// apply it: cluster.publish.timeout is 30 s.
+	clientPatience = 45 * time.Second
+	roundPatience  = 3 * time.Minute
 )
 
 // Three processes, writes and searches under way, and the leader, then a
@@ -88,7 +91,7 @@ type processes struct {
 
 func startProcesses(t *testing.T) *processes {
 	c := &processes{
-		dir: t.TempDir(), client: &http.Client{Timeout: 20 * time.Second},
+		dir: t.TempDir(), client: &http.Client{Timeout: clientPatience},
 		running: map[string]*live.Process{}, http: map[string]string{}, gossip: map[string]string{},
 	}
 	t.Cleanup(func() {
