@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
@@ -95,4 +96,61 @@ func TestAnInterruptedCampaignReportsWhatIsFinished(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, results)
 	require.Less(t, len(results), 100000)
+}
+
+const (
+	forbidden = `version: 1
+name: It breaks
+explore:
+  node: m1
+  actors: {a: [{search: {id: a}}]}
+  observe: {a: a.status}
+  forbid: [a == 200]
+`
+	endless = `version: 1
+name: It has more orders than anybody waits for
+explore:
+  node: m1
+  actors:
+    a: [{search: {user: bob}}, {search: {user: bob}}, {search: {user: bob}}]
+    b: [{search: {user: bob}}, {search: {user: bob}}, {search: {user: bob}}]
+    c: [{put_group: {name: late, resiliency_mode: enforced, resource_limits: {memory: 0.1}}}]
+  observe: {held: outcomes("m1").completed}
+`
+)
+
+// What was seen until the interrupt is written, and is never taken for all.
+func TestAnInterruptedExplorationReportsWhatItHasSeen(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"broken.yaml": forbidden, "endless.yaml": endless} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
+	}
+	wlmsim, err := exec.LookPath("wlmsim")
+	require.NoError(t, err)
+	c := exec.Command(wlmsim, "explore", dir, "--no-reduction", "--jobs", "1", "--format", "json")
+	var out bytes.Buffer
+	c.Stdout = &out
+	errs, err := c.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	lines := bufio.NewScanner(errs)
+	require.True(t, lines.Scan(), "what broke is told of when it ends")
+	require.NoError(t, c.Process.Signal(os.Interrupt))
+	_, err = io.Copy(io.Discard, errs)
+	require.NoError(t, err)
+	_ = c.Wait() // it exits with 130
+	require.Equal(t, exitInterrupted, c.ProcessState.ExitCode())
+	var document struct {
+		Results []struct {
+			File, Verdict string
+			Complete      bool
+		}
+	}
+	require.NoError(t, json.Unmarshal(out.Bytes(), &document))
+	require.NotEmpty(t, document.Results)
+	require.Equal(t, "broken", document.Results[0].Verdict)
+	for _, r := range document.Results[1:] { // none if the worker had not begun
+		require.Equal(t, "undecided", r.Verdict)
+		require.False(t, r.Complete)
+	}
 }

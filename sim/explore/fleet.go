@@ -113,6 +113,7 @@ func newFleet(f *scenario.File, most int) (*fleet, error) {
 	}
 	x.table = newTable(f, programs, x.lanes)
 	x.table.run, x.table.misfit, x.table.whole = x.run, errDiverged, true
+	x.table.names = x.groups
 	if !exact.Enabled {
 		x.table.spare, x.table.lenient = spareExecutions, x.shaken
 	}

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -284,6 +285,28 @@ func (n *names) groups() map[string]string {
 		all[id] = c.name
 		if c.number > 1 {
 			all[id] += "#" + strconv.Itoa(c.number)
+		}
+	}
+	return all
+}
+
+// groups returns the names of groups by id, as they were in the last execution.
+func (x *fleet) groups() map[string]string {
+	all := map[string]string{}
+	if x.cluster == nil {
+		return all
+	}
+	add := func(name string) { all[x.cluster.Group(name)] = name }
+	for i := range x.file.Groups {
+		add(x.file.Groups[i].Name)
+	}
+	actions := slices.Clone(x.file.Explore.Before)
+	for _, actor := range x.file.Explore.Actors {
+		actions = append(actions, actor.Value...)
+	}
+	for i := range actions {
+		if actions[i].PutGroup != nil {
+			add(actions[i].PutGroup.Name)
 		}
 	}
 	return all

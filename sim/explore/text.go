@@ -32,6 +32,9 @@ func Write(w io.Writer, format string, results []*Result, source func(file strin
 		fmt.Fprintf(&b, "\n%s side by side, in schedules\n\n", c.File)
 		writeLines(&b, columns.Lines(c.Rows, 0))
 	}
+	if len(results) > 1 {
+		fmt.Fprintf(&b, "\n%s\n", Summary(results))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
