@@ -25,7 +25,7 @@
 //     and larger messages, if it packs what comes meanwhile.
 //  5. Connections kept are bounded by Bounds.Kept an address and Bounds.KeepFor
 //     in time, accepted ones by Bounds.Accepted and twice that time, and each
-//     of either holds at most two frames of 64 KiB. A stream that is not read
+//     of either holds a frame of at most 64 KiB. A stream that is not read
 //     fills its connection's window and nothing else.
 //  6. Bytes that are no frames cost their connection, and a word in the log.
 //  7. Close ends every connection, stream and goroutine, and waits for the
@@ -35,7 +35,7 @@
 //
 // The accepting end sees a stream when its first byte arrives, so the dialling
 // end must speak first. A stream that has been closed at the dialling end gives
-// EOF at the other after Bounds.Wait and Bounds.Patience only. After a Write that failed, also
-// by its deadline, a stream is broken. Otherwise streams are as package net
-// describes a Conn.
+// EOF at the other only after Bounds.Wait and Bounds.Patience. After a Write
+// that failed, also by its deadline, a stream is broken. Otherwise streams are
+// as package net describes a Conn.
 package streams
