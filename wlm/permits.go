@@ -47,9 +47,12 @@ type entry struct {
 	next *entry // in the same slot, or in the list of spare ones
 }
 
+// DefaultLocks is how many locks guard the buckets unless a Config says
+// otherwise.
+const DefaultLocks = 64
+
 const (
-	shardBits = 6
-	minSlots  = 8
+	minSlots = 8
 	// maxSpare bounds the drained buckets that a shard keeps for re-use.
 	maxSpare = 16
 )
@@ -72,14 +75,14 @@ type shard struct {
 
 // ledger holds every bucket of a node.
 type ledger struct {
-	shards [1 << shardBits]shard // in front, so that their lines are not each other's
+	shards []shard // a power of two, so that their lines are not each other's
 	seed   uint64
 }
 
-func (l *ledger) shard(hash uint64) *shard { return &l.shards[hash&(1<<shardBits-1)] }
+func (l *ledger) shard(hash uint64) *shard { return &l.shards[hash&uint64(len(l.shards)-1)] }
 
-// tagOf is the part of a hash that does not choose the shard.
-func tagOf(hash uint64) uint32 { return uint32(hash >> shardBits) }
+// tagOf is a part of a hash that does not choose the shard, of up to 64.
+func tagOf(hash uint64) uint32 { return uint32(hash >> 6) }
 
 func (s *shard) slotLocked(tag uint32) **entry { return &s.slots[tag&uint32(len(s.slots)-1)] }
 

@@ -18,6 +18,13 @@ import (
 	"github.com/wlmsim/wlmsim/wlm"
 )
 
+func TestLocksAreAPowerOfTwo(t *testing.T) {
+	for _, bad := range []int{-1, 3, 48, 2 * wlm.DefaultLocks} {
+		_, err := wlm.New(wlm.Config{Locks: bad})
+		require.ErrorContains(t, err, fmt.Sprintf("a throttle cannot have %d locks: a power of two of at most 64", bad))
+	}
+}
+
 // TestPermitsAgreeWithANaiveModel draws acquires of few keys under limits that
 // change, releases, and releases of what was released. One after another, both
 // ways of acquiring are exact. Hashes are drawn from three values, so that
@@ -27,7 +34,8 @@ func TestPermitsAgreeWithANaiveModel(t *testing.T) {
 		t.Run(acquire, func(t *testing.T) {
 			switches := with(t, "acquire", acquire)
 			rapid.Check(t, func(t *rapid.T) {
-				th, err := wlm.New(wlm.Config{Switches: switches})
+				locks := rapid.SampledFrom([]int{0, 1, 2, wlm.DefaultLocks}).Draw(t, "locks")
+				th, err := wlm.New(wlm.Config{Switches: switches, Locks: locks})
 				require.NoError(t, err)
 				type taken struct {
 					permit *wlm.Permit

@@ -3,6 +3,7 @@ package wlm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 
@@ -13,9 +14,13 @@ import (
 // Config is what a Throttle is made of. The zero value is profile reviewed.
 type Config struct {
 	Switches Switches
-	Seed     uint64       // of the hash that spreads the buckets; any value will do
-	Probe    *probe.Probe // nil: none
-	Log      *slog.Logger // nil: nothing is logged
+	Seed     uint64 // of the hash that spreads the buckets; any value will do
+	// Locks is how many locks guard the buckets, a power of two of at most
+	// DefaultLocks; 0: DefaultLocks. Each takes 128 bytes. Under fewer, searches
+	// that come at once wait for one another more often; nothing else changes.
+	Locks int
+	Probe *probe.Probe // nil: none
+	Log   *slog.Logger // nil: nothing is logged
 	// CountFault makes the count of a rejection of a group fail: a sink for
 	// statistics that is broken. It may panic. nil: counts never fail by it.
 	CountFault func(group string) error
@@ -23,13 +28,22 @@ type Config struct {
 
 func (c Config) filled() Config {
 	c.Switches = c.Switches.filled()
+	if c.Locks == 0 {
+		c.Locks = DefaultLocks
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
 
-func (c Config) check() error { return errors.Join(c.Switches.faults()...) }
+func (c Config) check() error {
+	faults := c.Switches.faults()
+	if c.Locks < 1 || c.Locks > DefaultLocks || c.Locks&(c.Locks-1) != 0 {
+		faults = append(faults, fmt.Errorf("a throttle cannot have %d locks: a power of two of at most %d", c.Locks, DefaultLocks))
+	}
+	return errors.Join(faults...)
+}
 
 // Throttle admits the searches of one node. See the package's promises.
 type Throttle struct {
@@ -66,7 +80,7 @@ func New(c Config) (*Throttle, error) {
 		probe:    c.Probe,
 		log:      c.Log,
 		fault:    c.CountFault,
-		ledger:   &ledger{seed: c.Seed},
+		ledger:   &ledger{shards: make([]shard, c.Locks), seed: c.Seed},
 		key:      c.Switches.DimensionKey,
 		join:     newJoiner(c.Switches.PrincipalJoin),
 		choose:   newChooser(c.Switches.RoleChoice),

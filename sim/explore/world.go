@@ -219,7 +219,7 @@ func filled[V any](m, from map[string]V) map[string]V {
 // assemble makes a node, as package node does, of the parts that are explored.
 func (w *world) assemble() {
 	a := applier.New(applier.Config{Probe: w.probe, Log: w.log})
-	t, err := wlm.New(wlm.Config{Switches: w.switches, Probe: w.probe, Log: w.log})
+	t, err := wlm.New(wlm.Config{Switches: w.switches, Locks: 1, Probe: w.probe, Log: w.log}) // one lane runs at a time
 	if err != nil {
 		panic(err) // the switches were checked
 	}
