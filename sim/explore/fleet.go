@@ -289,7 +289,7 @@ func (x *fleet) ask(a *scenario.Action, lane int) {
 	case a.Search != nil:
 		first, last, e = history.RequestSent, history.RequestAnswered, history.Event{Search: a.Search.ID}
 	case a.Disturbs():
-		first, last, e = history.FaultBegin, history.FaultEnd, history.Event{Detail: disturbance(a)}
+		e.Detail = disturbance(a)
 	}
 	if r := a.Request(); r != nil {
 		e.Node = r.Via

@@ -163,4 +163,4 @@ func (x *fleet) lapse() {
 }
 
 // timePassed is the kind of the event that time passed in a turn.
-const timePassed = "time"
+const timePassed = "time passes"
