@@ -356,7 +356,7 @@ func (w *world) cast() {
 			if x.Search != nil {
 				w.lanes[r.search.ID] = i
 				for k := range r.search.Lookups { // of which there is one, on the actor's goroutine
-					w.lanes[coordinator.NestedName(r.search.ID, k)] = i
+					w.lanes[coordinator.NestedName(r.search.ID, k)], a.nests = i, true
 				}
 			}
 			a.actions = append(a.actions, r)

@@ -103,6 +103,7 @@ type actor struct {
 	// cancelled: some action cancels a search of the lane, so that each of its
 	// steps is a place where order matters.
 	cancelled bool
+	nests     bool            // one of its searches starts another one
 	events    []history.Event // of the lane, since the bubble settled last; its goroutine's
 	start     chan struct{}
 	done      bool // of this execution
@@ -126,20 +127,26 @@ func (w *world) Reach(e probe.Event) {
 	if w.control.free {
 		return
 	}
-	if s := w.stepOf(&e); s.touches != 0 || a.cancelled || w.everyStep {
+	if s := w.stepOf(a, &e); s.touches != 0 || a.cancelled || w.everyStep {
 		w.control.lanes[i].park(s)
 	}
 }
 
 // stepOf adds what the data node reads to the turns in which a search may reach
-// it.
-func (w *world) stepOf(e *probe.Event) step {
+// it. Where a search starts another one, that reads the state, and the outer
+// one reaches the data node after it, in turns that are not told apart.
+func (w *world) stepOf(a *actor, e *probe.Event) step {
 	s := stepOf(e)
-	if w.indexing {
-		switch e.Step {
-		case probe.CoordinatorRead, probe.Acquired, probe.Counted:
-			s.touches |= readHead
-		}
+	reaches := a.nests
+	if a.nests {
+		s.touches |= touch(probe.ReadState)
+	}
+	switch e.Step {
+	case probe.CoordinatorRead, probe.Acquired, probe.Counted, probe.Observed:
+		reaches = true
+	}
+	if w.indexing && reaches {
+		s.touches |= readHead
 	}
 	return s
 }
