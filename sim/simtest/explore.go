@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,6 +26,9 @@ const (
 	DefaultFailures = "testdata/wlmsim"
 	DefaultShrink   = 20 * time.Second
 )
+
+// MaxFailures bounds the fail files of one test, which may explore many programs.
+const MaxFailures = 10
 
 // Exploration says what [Explore] explores, and how.
 type Exploration struct {
@@ -60,6 +64,10 @@ type Exploration struct {
 // once it does not, it is removed, which the test's log says. A fail file whose
 // schedule does not fit any more is said to be stale and explored anew.
 //
+// A fail file belongs to the test and to the program that it explores, which is
+// the scenario with its assignments and the profile: where that has changed, its
+// fail files are not executed, and the log names them, to be removed.
+//
 // It returns what can happen, or what the fail file did; nil if the test was
 // ended.
 func Explore(t TB, o Exploration) *explore.Result {
@@ -71,6 +79,7 @@ func Explore(t TB, o Exploration) *explore.Result {
 		return nil
 	}
 	if schedule == nil {
+		x.tellStrangers()
 		if r, failed, err := x.again(); err != nil {
 			endTest(t, err)
 			return nil
@@ -106,6 +115,7 @@ func endTest(t TB, err error) {
 type exploring struct {
 	TB
 	options Exploration
+	program string // a short text that tells the program from others
 }
 
 // prepare reads the scenario and the schedule.
@@ -128,20 +138,71 @@ func (x *exploring) prepare() (*scenario.File, explore.Schedule, error) {
 	if o.File != "" && o.Scenario != "" {
 		return nil, nil, errors.New("an exploration has both Scenario and File: give one")
 	}
+	var f *scenario.File
+	var err error
 	if o.File != "" {
-		f, err := scenario.Read(o.File, o.Set...)
-		return f, schedule, err
+		f, err = scenario.Read(o.File, o.Set...)
+	} else {
+		f, err = scenario.Parse("scenario", []byte(complete(o.Scenario, x.Name())), o.Set...)
 	}
-	f, err := scenario.Parse("scenario", []byte(complete(o.Scenario, x.Name())), o.Set...)
+	if err == nil {
+		h := fnv.New32a()
+		fmt.Fprintf(h, "%s\n%s\n%s", x.Name(), o.Profile, scenario.Print(f))
+		x.program = fmt.Sprintf("%08x", h.Sum32())
+	}
 	return f, schedule, err
 }
 
-// path is the test's fail file.
+// path is the fail file of the test and its program.
 func (x *exploring) path() string {
-	return filepath.Join(filepath.FromSlash(x.options.Failures), unsafe.ReplaceAllString(x.Name(), "_")+".yaml")
+	return filepath.Join(filepath.FromSlash(x.options.Failures), x.stem()+x.program+".yaml")
+}
+
+// stem is what the names of the test's fail files begin with. Other tests may
+// have the same.
+func (x *exploring) stem() string {
+	name := unsafe.ReplaceAllString(x.Name(), "_")
+	return name[:min(len(name), 100)] + "."
 }
 
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// heading is the first line of the test's fail files.
+func (x *exploring) heading() string { return "# test: " + strings.Join(strings.Fields(x.Name()), " ") }
+
+// strangers returns the fail files of the test that other programs left.
+func (x *exploring) strangers() (paths []string) {
+	folder := filepath.Dir(x.path())
+	entries, err := os.ReadDir(folder)
+	if err != nil { // there is no folder yet
+		return nil
+	}
+	for _, e := range entries {
+		path := filepath.Join(folder, e.Name())
+		if path == x.path() || !strings.HasPrefix(e.Name(), x.stem()) {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if line, _, _ := strings.Cut(string(text), "\n"); err == nil && line == x.heading() {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// tellStrangers says which fail files are not executed.
+func (x *exploring) tellStrangers() {
+	if paths := x.strangers(); len(paths) > 0 {
+		x.logf("simtest: not executed: fail files of other programs of this test, to be removed if it explores them no more: %s", strings.Join(paths, ", "))
+	}
+}
+
+// logf writes to the test's log, if it has one.
+func (x *exploring) logf(format string, args ...any) {
+	if l, ok := x.TB.(interface{ Logf(string, ...any) }); ok {
+		l.Logf(format, args...)
+	}
+}
 
 // again executes the test's fail file, if there is one, and says whether the
 // test fails by it.
@@ -218,15 +279,36 @@ func (x *exploring) keep(f *scenario.File, r *explore.Result) string {
 	}
 	path := x.path()
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o777)
-	}
-	if err == nil {
-		err = os.WriteFile(path, small.Text(path), 0o666)
+		err = x.write(path, small.Text(path))
 	}
 	if err != nil {
 		return fmt.Sprintf("\n\tnot kept: %v", err)
 	}
 	return fmt.Sprintf("\n\tits smallest form is kept in %s, which is executed first from now on: %s", path, small.Repeat(path))
+}
+
+// write writes a fail file as a whole or not at all, since tests in other
+// processes may read it.
+func (x *exploring) write(path string, text []byte) error {
+	if n := len(x.strangers()); n >= MaxFailures {
+		return fmt.Errorf("there are %d fail files of this test already, beginning with %s: at most %d; mend or remove some", n, x.strangers()[0], MaxFailures)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".wlmsim-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append([]byte(x.heading()+"\n"), text...))
+	err = errors.Join(err, f.Chmod(0o666), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 // remove removes a fail file and says why.
@@ -235,9 +317,7 @@ func (x *exploring) remove(path, why string) {
 	if err := os.Remove(path); err != nil {
 		text = fmt.Sprintf("simtest: the fail file %s %s, and should be removed: %v", path, why, err)
 	}
-	if l, ok := x.TB.(interface{ Logf(string, ...any) }); ok {
-		l.Logf("%s", text)
-	}
+	x.logf("%s", text)
 }
 
 // report says what did not hold, and how to see it again.

@@ -31,12 +31,31 @@ explore:
 `
 const flawed = "switches.missing_counters=default_group"
 
+// tiny is one search, and told plants the flaw that it tells of its user.
+const tiny = `explore: {node: m1, actors: {one: [{search: {id: one, user: bob}}]}, observe: {one: one.status}}`
+const told = "switches.principal_carrier=header"
+
+// failFile is the path of the fail file of a test that may fail.
+func failFile(t *testing.T, name string, o simtest.Exploration) string {
+	t.Helper()
+	path, err := simtest.FailFile(&recorder{name: name}, o)
+	require.NoError(t, err)
+	return path
+}
+
 // Logf makes a recorder one that has a log.
 func (r *recorder) Logf(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) }
 
+// nameOfTests is the name of the tests that may fail.
+const nameOfTests = "TestOf/it's (me)"
+
 // exploredBy explores within a test that may fail.
 func exploredBy(o simtest.Exploration) (*recorder, *explore.Result) {
-	r := &recorder{name: "TestOf/it's (me)"}
+	return exploredAs(nameOfTests, o)
+}
+
+func exploredAs(name string, o simtest.Exploration) (*recorder, *explore.Result) {
+	r := &recorder{name: name}
 	var result *explore.Result
 	done := make(chan struct{})
 	go func() {
@@ -68,7 +87,8 @@ func TestAFailureIsKeptAndExecutedFirst(t *testing.T) {
 	text := r.text.String()
 	require.Contains(t, text, "rejection_attribution broken: a rejection was counted on another group than its own")
 	require.Contains(t, text, "(line 9 of the scenario)")
-	path := filepath.Join(o.Failures, "TestOf_it_s_me_.yaml")
+	path := failFile(t, nameOfTests, o)
+	require.Regexp(t, `/a/b/TestOf_it_s_me_\.[0-9a-f]{8}\.yaml$`, filepath.ToSlash(path))
 	require.Contains(t, text, "its smallest form is kept in "+path+", which is executed first from now on: wlmsim explore "+path+" --schedule '")
 
 	// The line repeats it.
@@ -104,8 +124,13 @@ var keptText = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	exploredBy(simtest.Exploration{Scenario: lag, Set: []string{flawed}, Failures: dir})
-	text, err := os.ReadFile(filepath.Join(dir, "TestOf_it_s_me_.yaml"))
+	o := simtest.Exploration{Scenario: lag, Set: []string{flawed}, Failures: dir}
+	exploredBy(o)
+	path, err := simtest.FailFile(&recorder{name: nameOfTests}, o)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
 	return string(text), err
 })
 
@@ -117,7 +142,7 @@ func mended(t *testing.T, change func(string) string) (o simtest.Exploration, pa
 	changed := change(text)
 	require.NotEqual(t, text, changed)
 	o = simtest.Exploration{Scenario: lag, Failures: t.TempDir()} // the flaw is gone
-	path = filepath.Join(o.Failures, "TestOf_it_s_me_.yaml")
+	path = failFile(t, nameOfTests, o)
 	require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
 	return o, path
 }
@@ -172,6 +197,72 @@ func TestAStaleScheduleIsNoPass(t *testing.T) {
 	r, _ = exploredBy(o)
 	require.Contains(t, r.text.String(), "it was not seen to fail, nor to hold in every order: mend or remove it")
 	require.FileExists(t, path)
+}
+
+// Promise 6: the fail file of another program is not executed, which the log
+// says: neither that of one that the test had before, nor that of another one
+// that it has.
+func TestAFailFileBelongsToItsProgram(t *testing.T) {
+	before := simtest.Exploration{Scenario: tiny, Set: []string{told}, Failures: t.TempDir()}
+	exploredBy(before)
+	path := failFile(t, nameOfTests, before)
+	require.FileExists(t, path)
+
+	now := before
+	now.Set = nil // the test was changed
+	r, result := exploredBy(now)
+	require.Empty(t, r.text.String())
+	require.True(t, result.Complete)
+	require.Contains(t, r.log.String(), "not executed: fail files of other programs of this test, to be removed if it explores them no more: "+path)
+	require.FileExists(t, path, "the test may explore both")
+
+	other := before
+	other.Set = append([]string{"groups=[{name: more, resiliency_mode: soft, resource_limits: {cpu: 0.1}}]"}, before.Set...)
+	exploredBy(other)
+	for _, o := range []simtest.Exploration{before, other} {
+		r, result = exploredBy(o)
+		require.Equal(t, 1, result.Schedules)
+		require.Contains(t, r.text.String(), "by the fail file "+failFile(t, nameOfTests, o))
+		require.Contains(t, r.log.String(), "not executed: ")
+	}
+	require.NoError(t, os.Remove(path))
+	r, _ = exploredBy(other)
+	require.Empty(t, r.log.String())
+}
+
+// Tests whose names are written alike have fail files of their own, and so have
+// subtests that stand side by side.
+func TestTestsWithSimilarNamesShareNoFailFile(t *testing.T) {
+	o := simtest.Exploration{Scenario: tiny, Set: []string{told}, Failures: t.TempDir()}
+	long := "Test" + strings.Repeat("Long", 100)
+	names := []string{"TestA/b", "TestA_b", "TestA/b#01", long + "/x", long + "/y"}
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Go(func() { exploredAs(name, o) })
+	}
+	all.Wait()
+	entries, err := os.ReadDir(o.Failures)
+	require.NoError(t, err)
+	require.Len(t, entries, len(names))
+	for _, name := range names {
+		r, result := exploredAs(name, o)
+		require.Equal(t, 1, result.Schedules, name)
+		require.Contains(t, r.text.String(), "by the fail file "+failFile(t, name, o))
+		require.Empty(t, r.log.String(), "the others are of other tests")
+	}
+}
+
+// A test that explores many programs keeps few fail files.
+func TestTheFailFilesOfATestAreBounded(t *testing.T) {
+	o := simtest.Exploration{Scenario: tiny, Set: []string{told}, Failures: t.TempDir()}
+	for i := range simtest.MaxFailures {
+		path := filepath.Join(o.Failures, fmt.Sprintf("TestOf_it_s_me_.%d.yaml", i))
+		require.NoError(t, os.WriteFile(path, []byte("# test: "+nameOfTests+"\n"), 0o600))
+	}
+	r, _ := exploredBy(o)
+	require.Contains(t, r.text.String(), "principal_stays broken")
+	require.Contains(t, r.text.String(), "not kept: there are 10 fail files of this test already, beginning with ")
+	require.NoFileExists(t, failFile(t, nameOfTests, o))
 }
 
 func TestWhatEndsAnExploration(t *testing.T) {
