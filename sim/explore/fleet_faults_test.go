@@ -22,7 +22,7 @@ func TestEachRaceOfAWholeClusterFindsItsFlaw(t *testing.T) {
 	}{
 		{ // an update answers before every node has it
 			"the-leader-crashes-during-an-update", "cluster: {managers: 3,", "cluster: {settings: {cluster.publish.timeout: 1s}, managers: 3,",
-			"forbid put == 200 and here == 0",
+			"forbid put == 200 and read == 200 and here == 0",
 		},
 		{ // who was the leader does not ask whether it still is
 			"a-leader-is-read-behind-a-cut", "{id: read, via: m1}", "{id: read, via: m1, local: true}",
