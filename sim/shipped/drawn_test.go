@@ -117,6 +117,36 @@ func drawnRace(t *rapid.T) string {
 	return b.String() + observe.String()
 }
 
+// lostNothing holds the reduced orders of a race against all of them, or
+// against so many and as many random ones. It returns how many orders there
+// are after reduction; 0: more than that.
+func lostNothing(t require.TestingT, text, profile string, orders int) int {
+	run := func(o explore.Options) *explore.Result {
+		f, err := scenario.Parse("drawn.yaml", []byte(text))
+		require.NoError(t, err)
+		o.Profile = profile
+		r, err := explore.Run(f, o)
+		require.NoError(t, err)
+		for _, c := range r.Checks {
+			require.NotEqual(t, check.Undecided, c.Verdict, c.Message)
+		}
+		return r
+	}
+	reduced := run(explore.Options{Schedules: orders})
+	if !reduced.Complete {
+		return 0
+	}
+	full := run(explore.Options{NoReduction: true, Schedules: orders})
+	require.Empty(t, lost(shownBy(reduced), shownBy(full)), text)
+	if full.Complete {
+		require.Empty(t, lost(shownBy(full), shownBy(reduced)), text)
+		return reduced.Schedules
+	}
+	random := run(explore.Options{Strategy: explore.Random, Schedules: orders})
+	require.Empty(t, lost(shownBy(reduced), shownBy(random)), text)
+	return reduced.Schedules
+}
+
 // Orders that are left out lose nothing of races that nobody wrote either.
 func TestDrawnRacesLoseNothing(t *testing.T) {
 	orders := 40
@@ -124,30 +154,17 @@ func TestDrawnRacesLoseNothing(t *testing.T) {
 		orders = 20_000
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		text := drawnRace(t)
-		profile := rapid.SampledFrom(wlm.Profiles()).Draw(t, "profile")
-		run := func(o explore.Options) *explore.Result {
-			f, err := scenario.Parse("drawn.yaml", []byte(text))
-			require.NoError(t, err)
-			o.Profile = profile
-			r, err := explore.Run(f, o)
-			require.NoError(t, err)
-			for _, c := range r.Checks {
-				require.NotEqual(t, check.Undecided, c.Verdict, c.Message)
-			}
-			return r
-		}
-		reduced := run(explore.Options{Schedules: orders})
-		if !reduced.Complete {
-			return
-		}
-		full := run(explore.Options{NoReduction: true, Schedules: orders})
-		require.Empty(t, lost(shownBy(reduced), shownBy(full)), text)
-		if full.Complete {
-			require.Empty(t, lost(shownBy(full), shownBy(reduced)), text)
-			return
-		}
-		random := run(explore.Options{Strategy: explore.Random, Schedules: orders})
-		require.Empty(t, lost(shownBy(reduced), shownBy(random)), text)
+		lostNothing(t, drawnRace(t), rapid.SampledFrom(wlm.Profiles()).Draw(t, "profile"), orders)
 	})
+}
+
+// A drawn race that once lost outcomes: a search reaches the data node after
+// the one that it started, while its index is deleted.
+func TestARaceThatLostOutcomesLosesNone(t *testing.T) {
+	const actors = `  actors:
+    search: [{search: {id: one, user: bob, group: a, index: logs, lookups: [terms]}}]
+    drop:   [{get_stats: {id: seen, group: a}}, {delete_index: {name: logs}}]
+  observe: {one: one.status, seen: seen.total_completions}
+`
+	require.NotZero(t, lostNothing(t, fmt.Sprintf(drawnHead, "")+actors, wlm.ProfileUpstream, 1_000))
 }
