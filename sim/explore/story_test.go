@@ -40,18 +40,18 @@ func TestTheStoryOfAWholeCluster(t *testing.T) {
 	require.Len(t, stories, 1)
 	require.Equal(t, "put 200", stories[0].Title)
 	require.Equal(t, `
-  turn             update  m1.applier  d1.applier  messages
-  1                ●                                         put_group late
-  2–4                                              ●         m1>d1.raft×2, d1>m1.raft
-  5                                                ●         m1>d1.raft
-                                       ●                     applier.received v7, applier.apply v7
-  6      lag ┌ m1          ●                                 applier.published v7
-  7          ├ d1                      ●                     applier.published v7
-  8–9        │                                     ●         d1>m1.raft×2
-  10         ┤ m1          ●                                 applier.notified v7
-  11         └ d1                      ●                     applier.notified v7
-  12                                               ●         m1>d1.raft
-                   ●                                         → no answer
+  turn            update  m1.applier  d1.applier  messages
+  1               ●                                         put_group late
+  2–4                                             ●         m1>d1.raft×2, d1>m1.raft
+  5                                               ●         m1>d1.raft
+                                      ●                     applier.received v7, applier.apply v7
+  6     lag ┌ m1          ●                                 applier.published v7
+  7         ├ d1                      ●                     applier.published v7
+  8–9       │                                     ●         d1>m1.raft×2
+  10        ┤ m1          ●                                 applier.notified v7
+  11        └ d1                      ●                     applier.notified v7
+  12                                              ●         m1>d1.raft
+                  ●                                         → no answer
 `, "\n"+strings.Join(stories[0].Lines, "\n")+"\n")
 }
 
