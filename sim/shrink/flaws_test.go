@@ -1,11 +1,13 @@
 package shrink_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wlmsim/wlmsim/sim/scenario"
+	"github.com/wlmsim/wlmsim/wlm"
 )
 
 // flaw is a planted flaw with the known smallest form of its failure.
@@ -101,6 +103,41 @@ var run = []flaw{
 		[]string{"search"}, false},
 	{"regression/a-refusal-does-not-say-whose-it-is", []string{"profile=upstream", "under={}", "expect=[one.error.reason != two.error.reason]"},
 		"expect one.error.reason != two.error.reason", []string{"search", "search", "search", "search"}, false},
+}
+
+// byEvents are the promises that no switch, step or limit of a file breaks, as
+// far as is known: package check plants their flaws as events.
+var byEvents = []scenario.Promise{
+	scenario.PermitsBounded, scenario.PermitsReturn, scenario.OneOutcome, scenario.CountersAddUp, scenario.VersionsForward,
+	scenario.StatesEqual, scenario.HistoryLinearizable, scenario.Settles,
+}
+
+// Every promise that a file can break is broken by a flaw that is shrunk, by a
+// run and by an exploration, and every switch in which two profiles differ plants
+// one, but for dimension_key, which is how an attribute is written.
+func TestEveryPlantedFlawIsShrunk(t *testing.T) {
+	switches := map[string]bool{"dimension_key": true}
+	for _, all := range [][]flaw{run, explored} {
+		shown := map[string]bool{}
+		for _, f := range all {
+			shown[f.failure] = true
+			for name := range f.read(t).Switches {
+				switches[name] = true
+			}
+		}
+		for _, m := range scenario.Promises() {
+			require.Equal(t, !slices.Contains(byEvents, m.Promise), shown[string(m.Promise)], m.Promise)
+		}
+	}
+	first, err := wlm.Profile(wlm.Profiles()[0])
+	require.NoError(t, err)
+	for _, name := range wlm.Profiles()[1:] {
+		profile, err := wlm.Profile(name)
+		require.NoError(t, err)
+		for _, s := range profile.Names() {
+			require.True(t, switches[s] || profile.Get(s) == first.Get(s), s)
+		}
+	}
 }
 
 // of returns the flaws to shrink: all of them in a long run, and else those that

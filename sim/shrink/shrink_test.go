@@ -141,13 +141,18 @@ func managers(failure string) int {
 }
 
 // wholes are flaws that explorations of a whole cluster find. The first two are
-// shown by one node as well; the last one takes a leader that loses the lead.
+// shown by one node as well; the others, which are outcomes that a file takes
+// for bad ones, take a leader that loses the lead, a crash or a cut.
 var wholes = []flaw{
 	{"clusters/the-lag-race-of-three-nodes", []string{"switches.missing_counters=default_group"}, "rejection_attribution",
 		[]string{"update: put_group", "first: search", "second: search"}, false},
 	{"clusters/the-lag-race-of-three-nodes", []string{"switches.principal_carrier=header"}, "principal_stays", []string{"second: search"}, true},
 	{"clusters/leadership-moves-during-an-update", []string{"explore.forbid=[put == 503]"}, "forbid put == 503",
 		[]string{"update: put_group", "move: transfer_leadership"}, false},
+	{"clusters/a-data-node-crashes-under-a-search", []string{"explore.forbid=[failed > 0]"}, "forbid failed > 0",
+		[]string{"first: search", "second: search", "crash: crash"}, false},
+	{"clusters/a-leader-is-read-behind-a-cut", []string{"explore.forbid=[read == 503]"}, "forbid read == 503",
+		[]string{"cut: partition", "client: get_groups"}, false},
 }
 
 // A whole cluster shrinks to one node, if that shows the failure, or else to the
