@@ -154,8 +154,9 @@ func readExplorations(s streams, paths []string, flags *exploreFlags) ([]scenari
 }
 
 // explorations are those of files, each under each profile: the file's own if
-// none is given.
-func explorations(files []scenarioFile, profiles []string, like campaign.Exploration) (all []campaign.Exploration) {
+// none is given. If there are fewer of them than jobs, each goes on in several
+// bubbles of its process.
+func explorations(files []scenarioFile, profiles []string, jobs int, like campaign.Exploration) (all []campaign.Exploration) {
 	for _, file := range files {
 		filled := file.parsed.Filled()
 		under := profiles
@@ -167,6 +168,9 @@ func explorations(files []scenarioFile, profiles []string, like campaign.Explora
 			e.Scenario, e.File, e.Profile = filled.Name, file.path, profile
 			all = append(all, e)
 		}
+	}
+	for i := range all {
+		all[i].Workers = min(max(1, jobs/len(all)), explore.MaxWorkers)
 	}
 	return all
 }
@@ -199,7 +203,7 @@ func exploreFiles(ctx context.Context, s streams, f *exploreFlags, like campaign
 	if err != nil {
 		return err
 	}
-	all := explorations(files, f.profiles, like)
+	all := explorations(files, f.profiles, f.jobs, like)
 	progress := newProgress(s.err, "exploration", len(all))
 	small := newShrinker(s, &f.shrink, f.set, f.out, f.format)
 	results, misfits, ended := exploreAll(ctx, campaign.Config{

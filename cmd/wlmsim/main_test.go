@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -77,13 +78,13 @@ func (p *planted) Explore(e campaign.Exploration) (*explore.Result, error) {
 type harm struct {
 	context.Context
 	word    string
-	asked   int
+	asked   atomic.Int32
 	forever chan struct{} // of no bubble, so that waiting for it stops virtual time
 }
 
 // Err implements [context.Context].
 func (h *harm) Err() error {
-	if h.asked++; h.asked < 6 {
+	if h.asked.Add(1) < 6 {
 		return nil
 	}
 	h.do()

@@ -114,7 +114,7 @@ func runScenarios(ctx context.Context, s streams, f *runFlags, seed *uint64, pat
 	if err != nil {
 		return err
 	}
-	toExplore := explorations(exploring, f.profiles, campaign.Exploration{Set: f.set})
+	toExplore := explorations(exploring, f.profiles, f.jobs, campaign.Exploration{Set: f.set})
 	progress := newProgress(s.err, "run", len(tasks)+len(toExplore))
 	c := campaign.Config{
 		Start: start, Jobs: f.jobs, Limit: f.limit, Fresh: exact.Enabled, Twice: f.twice, MustRepeat: exact.Enabled,

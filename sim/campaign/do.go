@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"syscall"
@@ -62,6 +63,7 @@ func (d *Doer) Explore(e Exploration) (*explore.Result, error) {
 		return nil, err
 	}
 	defer collectLess()()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(1, e.Workers))) // more would only make each wake-up dearer
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	o.Context = ctx

@@ -23,6 +23,7 @@ type Exploration struct {
 	Preemptions *int             `json:"preemptions,omitempty"`
 	Schedule    explore.Schedule `json:"schedule"` // not nil: this one alone
 	NoReduction bool             `json:"no_reduction,omitempty"`
+	Workers     int              `json:"workers,omitempty"` // 0: 1
 
 	// Notes is the folder that the worker notes in what it is about to do; "":
 	// it does not.
@@ -32,7 +33,7 @@ type Exploration struct {
 func (e *Exploration) options() explore.Options {
 	return explore.Options{
 		Strategy: e.Strategy, Schedules: e.Schedules, Preemptions: e.Preemptions, Schedule: e.Schedule, NoReduction: e.NoReduction,
-		Profile: e.Profile, Path: e.File, Set: e.Set,
+		Profile: e.Profile, Path: e.File, Set: e.Set, Workers: max(1, e.Workers),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,14 +47,13 @@ func (w *fake) Explore(e campaign.Exploration) (*explore.Result, error) {
 type planted struct {
 	context.Context
 	word    string
-	asked   int
+	asked   atomic.Int32
 	forever chan struct{} // of no bubble, so that waiting for it stops virtual time
 }
 
 // Err implements [context.Context].
 func (p *planted) Err() error {
-	p.asked++
-	if p.asked < 6 || p.word == "whole" {
+	if p.asked.Add(1) < 6 || p.word == "whole" {
 		return nil
 	}
 	switch p.word {
