@@ -14,7 +14,7 @@ const (
 	quickSchedules = 500 // with dfs, of a quick look
 	maxSchedules   = 5_000
 	portion        = 100 // of drawn schedules, after which another seed draws
-	wholePortion   = 15  // of a whole cluster
+	wholePortion   = 10  // of a whole cluster
 	quickPortions  = 2
 	maxPortions    = 5
 	firstPortions  = 30 // of the file that broke, whose schedules were others

@@ -35,9 +35,9 @@ type move struct {
 const leastTime = int64(time.Millisecond)
 
 // Moves returns every file that is one move smaller than a checked one, in the
-// order in which they are tried: without some items of a list or mapping, with
-// fewer nodes or others in their place, without something that may be left out,
-// or with a lesser number. Each is checked.
+// order in which they are tried: with fewer nodes or others in their place,
+// without some items of a list or all that says a name, without one item, without
+// something that may be left out, or with a lesser number. Each is checked.
 func Moves(f *scenario.File) []*scenario.File {
 	var all []*scenario.File
 	size := SizeOf(f)
