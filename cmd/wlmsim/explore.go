@@ -82,7 +82,7 @@ Under several profiles a file's outcomes are also shown side by side.`,
 	flags := c.Flags()
 	flags.StringVar(&f.strategy, "strategy", "", fmt.Sprintf("%s; without it %s, and %s for whole clusters", strings.Join(explore.Strategies(), ", "), explore.DFS, explore.Random))
 	flags.IntVar(&f.schedules, "schedules", 0, fmt.Sprintf("how many to execute at the most; 0: with dfs no bound, else %d, and %d of a whole cluster", explore.DefaultDraws, explore.DefaultClusterDraws))
-	flags.IntVar(&f.preemptions, "preemptions", 0, fmt.Sprintf("with dfs, bound on the preemptions of a schedule; with pct, how often priorities change (%d)", explore.DefaultChanges))
+	flags.IntVar(&f.preemptions, "preemptions", 0, fmt.Sprintf("with dfs, bound on the preemptions of a schedule; with pct, how often priorities change (%d, and 0 of a whole cluster)", explore.DefaultChanges))
 	flags.StringVar(&f.schedule, "schedule", "", "execute this schedule alone, such as 'update applier×3 first'")
 	flags.BoolVar(&f.noReduction, "no-reduction", false, "execute orders that cannot differ as well")
 	flags.StringSliceVar(&f.profiles, "profile", nil, "profiles to run under, in place of the file's: "+strings.Join(wlm.Profiles(), ", "))
