@@ -89,15 +89,16 @@
 //
 // # Workers
 //
-// Several schedules are executed at the same time, [Options.Workers], each by
-// nodes of its own in a bubble of its own. A depth-first search is cut between
-// what is left to explore below a point of its path and what above; the lanes
-// that sleep there go along, so a part is explored as it would be in its turn.
-// Each schedule that is drawn has a source of its own, which its number gives.
-// What the workers find is taken in in the order in which one alone would find
-// it, up to the schedule where one alone would end; what lies beyond is thrown
-// away. A few schedules are executed by one worker before others are hired, which
-// is enough for most files.
+// Several schedules of one node are executed at the same time, [Options.Workers],
+// each by a node of its own in a bubble of its own. A depth-first search is cut
+// between what is left to explore below a point of its path and what above; the
+// lanes that sleep there go along, so a part is explored as it would be in its
+// turn. Each schedule that is drawn has a source of its own, which its number
+// gives. What the workers find is taken in in the order in which one alone would
+// find it, up to the schedule where one alone would end; what lies beyond is
+// thrown away. A few schedules are executed by one worker before others are
+// hired, which is enough for most files. A whole cluster has one worker: raft
+// draws from a source that the process shares.
 //
 // Promises, which the tests name by number:
 //
@@ -116,7 +117,7 @@
 //  5. The result depends on the file and the options alone, and not on the
 //     number of workers; each outcome's schedule is the one with the fewest
 //     switches, then turns, that was met. Of a whole cluster, this is so in the
-//     exact lane, where there is one worker.
+//     exact lane.
 //  6. Memory follows the length of a schedule, the number of outcomes and that
 //     of workers, not the number of schedules.
 //  7. What [Options.Box] gives knows the schedule under way of each worker, and

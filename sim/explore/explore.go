@@ -92,7 +92,9 @@ type Options struct {
 	Turns int
 	// Workers is how many schedules are executed at the same time, each by nodes
 	// of its own; the result does not depend on it. 0: as many as the process has
-	// processors, at most MaxWorkers. In the exact lane it is one.
+	// processors, at most MaxWorkers. In the exact lane, and of a whole cluster,
+	// it is one: raft draws from a source that the process shares, so that
+	// clusters side by side would move one another.
 	Workers int
 	// Profile to run under; "": the file's.
 	Profile string
@@ -131,7 +133,7 @@ func (o Options) withDefaults(whole bool) Options {
 	if o.Workers == 0 {
 		o.Workers = min(runtime.GOMAXPROCS(0), MaxWorkers)
 	}
-	if exact.Enabled {
+	if exact.Enabled || whole {
 		o.Workers = 1
 	}
 	if o.Context == nil {
