@@ -200,7 +200,7 @@ func broken(t *testing.T, file *scenario.File) *explore.Result {
 
 // Drawn schedules shrink as well, and the file has the seed that draws one.
 func TestADrawnExplorationShrinks(t *testing.T) {
-	f, strategies := explored[3], []string{explore.Random}
+	f, strategies := explored[4], []string{explore.Random}
 	if soaked() {
 		f, strategies = explored[0], []string{explore.Random, explore.PCT}
 	}
