@@ -16,6 +16,7 @@ type carried struct {
 	Traces [][]carriedEvent // of the outcomes, and then of the checks
 	Lanes  []string
 	Set    []string
+	Seed   uint64
 	Names  map[string]string
 }
 
@@ -30,7 +31,7 @@ type plainResult Result
 
 // MarshalBinary implements [encoding.BinaryMarshaler].
 func (r *Result) MarshalBinary() ([]byte, error) {
-	c := carried{Result: plainResult(*r), Lanes: r.lanes, Set: r.set, Names: r.names}
+	c := carried{Result: plainResult(*r), Lanes: r.lanes, Set: r.set, Seed: r.seed, Names: r.names}
 	c.Result.Outcomes = make([]Outcome, len(r.Outcomes))
 	for i, o := range r.Outcomes {
 		c.add(o.trace)
@@ -74,7 +75,7 @@ func (r *Result) UnmarshalBinary(text []byte) error {
 		return fmt.Errorf("%d outcomes and checks with the events of %d", want, len(c.Traces))
 	}
 	*r = Result(c.Result)
-	r.lanes, r.set, r.names = c.Lanes, c.Set, c.Names
+	r.lanes, r.set, r.seed, r.names = c.Lanes, c.Set, c.Seed, c.Names
 	for i := range r.Outcomes {
 		r.Outcomes[i].trace = c.trace(i)
 	}

@@ -104,6 +104,7 @@ type Result struct {
 
 	lanes []string
 	set   []string          // assignments that were made to the file
+	seed  uint64            // that schedules are drawn from
 	names map[string]string // of groups, by id
 }
 

@@ -76,7 +76,7 @@ const lineWidth = 120
 
 func (r *Result) text(b *strings.Builder, source func(string, int) string) {
 	fmt.Fprintf(b, "%-9s %s  %s\n", r.Verdict, r.File, r.Scenario)
-	fmt.Fprintf(b, "profile %s, %s: %s\n", r.Profile, r.Strategy, r.Covered())
+	fmt.Fprintf(b, "profile %s, %s: %s\n", r.Profile, r.how(), r.Covered())
 	if r.TraceHash != "" {
 		fmt.Fprintf(b, "trace %s\n", r.TraceHash)
 	}
@@ -107,6 +107,14 @@ func (r *Result) text(b *strings.Builder, source func(string, int) string) {
 	} else if one := r.toSee(); one != "" {
 		fmt.Fprintf(b, "\nstep by step: %s\n", one)
 	}
+}
+
+// how is the strategy, with the seed where schedules are drawn.
+func (r *Result) how() string {
+	if r.Strategy == Random || r.Strategy == PCT {
+		return fmt.Sprintf("%s from seed %d", r.Strategy, r.seed)
+	}
+	return r.Strategy
 }
 
 func writeLines(b *strings.Builder, lines []string) {

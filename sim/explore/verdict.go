@@ -17,7 +17,7 @@ func (t *table) result(o Options) *Result {
 	f := t.file
 	r := &Result{
 		Scenario: f.Name, File: o.Path, Profile: f.Profile, Strategy: o.Strategy, Schedules: t.schedules, Pruned: t.pruned,
-		Complete: t.complete, Outcomes: []Outcome{}, Checks: []Check{}, Verdict: check.Held, Repeat: repeat(&o, f.Profile), lanes: t.lanes, set: o.Set,
+		Complete: t.complete, Outcomes: []Outcome{}, Checks: []Check{}, Verdict: check.Held, Repeat: repeat(&o, f.Profile), lanes: t.lanes, set: o.Set, seed: f.Seed,
 	}
 	if exact.Enabled && o.Strategy == Replay {
 		r.TraceHash = t.hash
