@@ -76,9 +76,9 @@ func (d *Doer) Explore(e Exploration) (*explore.Result, error) {
 
 // garbage is how much of it an exploration makes before it is collected, in
 // percent of the live heap, which Go takes for four megabytes at the least.
-// Schedules leave next to nothing alive and make some 15 KB of garbage each: at
+// Schedules leave next to nothing alive and make some 13 KB of garbage each: at
 // the usual 100 the collector would have its turn every few milliseconds, and a
-// fifth of the time.
+// seventh of the time.
 const garbage = 400
 
 // collectLess makes the process collect its garbage less often, unless it does
