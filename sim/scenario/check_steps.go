@@ -74,7 +74,7 @@ func (c *checker) action(path string, a *Action, p *program) bool {
 	}
 	at := path + "." + names[0]
 	c.id(at+".id", a, p)
-	if r := a.Request(); r != nil {
+	if r := a.Request(); r != nil && (p.explore == nil || r.Via != p.explore.Node) { // explore.node is looked at by itself
 		c.node(at+".via", r.Via, Leader)
 	}
 	c.request(at, a, p)

@@ -203,6 +203,7 @@ func TestFaults(t *testing.T) {
 		{"actor of the applier's name", "explore: {node: m1, actors: {applier: [{search: {}}]}, observe: {v: '1'}}", `1:39: applier is the name of the lane of the node's applier`},
 		{"hold that is not the last action", "explore: {node: m1, actors: {a: [{search: {hold: true}}, {search: {}}]}, observe: {v: '1'}}", `1:50: a search with hold: true keeps its permit to the end, so it is the last action of its actor`},
 		{"explored node and via", "explore: {node: m1, actors: {a: [{search: {via: m2}}]}, observe: {a: '1'}}", `1:49: node m1 alone is explored: leave via out`},
+		{"unknown explored node", "explore: {node: m7, before: [{put_group: {name: g, resiliency_mode: soft, resource_limits: {cpu: 0.1}}}], actors: {a: [{search: {}}]}, observe: {a: '1'}}", `1:17: unknown node "m7": one of m1, m2, m3, d1, d2`},
 		{"actor does nothing", "explore: {actors: {a: []}, observe: {a: '1'}}", `1:23: actor a does nothing`},
 		{"search of another part", "steps: [{at: 1s, search: {id: s}}]\nexplore: {actors: {a: [{search: {}}]}, observe: {a: s.status}}", `2:53: unknown name "s"`},
 		{"forbid what is not observed", "explore: {actors: {a: [{search: {id: s}}]}, observe: {a: s.status}, forbid: [b > 1]}", `1:78: unknown name "b": one of a`},
