@@ -5,10 +5,10 @@
 // Where the block names a node, that node is explored alone, and it is the node
 // itself: its applier, throttle and coordinator, not a model of them. A command
 // passes through [cluster.Apply] into the applier's queue, as the replica hands
-// it over; raft, gossip and HTTP are left out. Searches fan out to one data node that is not explored, holds
-// every shard and answers at once: what is explored is order, not time, and the
-// clock stands still. The view of the rules is the one from before the first
-// turn.
+// it over; raft, gossip and HTTP are left out. Searches fan out to one data node
+// that is not explored, holds every shard and answers at once: what is explored
+// is order, not time, and the clock stands still. The view of the rules is the
+// one from before the first turn.
 //
 // # Lanes, steps and turns
 //
@@ -34,6 +34,17 @@
 // written NAME×n (NAME*n is read too):
 //
 //	update applier×3 first×4 second×6 applier×4
+//
+// In full, where ACTOR is a name under actors: and N a number from 1 on, without
+// a zero in front:
+//
+//	schedule = [ entry { blanks entry } ]
+//	entry    = lane [ ( "×" | "*" ) N ]
+//	lane     = ACTOR | "applier" | NODE ".applier" | road [ "." 2..9 ] | "cluster.time"
+//	road     = NODE ">" NODE ( ".raft" | ".gossip" )
+//
+// Later versions read what this one writes. Whether a schedule still fits its
+// file is another matter: a step more in the node is a turn more.
 //
 // A schedule that ends early goes on without preemptions: the lane that took
 // the last turn goes on while it can, then the first one, in the order of the

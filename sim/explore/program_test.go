@@ -288,7 +288,7 @@ func TestAnotherCourseOfTheSameScheduleIsAnError(t *testing.T) {
 
 func TestSchedulesPrintAsTheyParse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Schedule(rapid.SliceOf(rapid.SampledFrom([]string{"a", "b2", "applier"})).Draw(t, "schedule"))
+		s := Schedule(rapid.SliceOf(rapid.SampledFrom([]string{"a", "b2", "applier", "m1.applier", "m1>d2.raft", "d2>m1.gossip.3", "cluster.time"})).Draw(t, "schedule"))
 		again, err := ParseSchedule(s.String())
 		require.NoError(t, err)
 		require.Equal(t, []string(s), append([]string{}, again...))

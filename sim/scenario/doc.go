@@ -25,8 +25,10 @@
 //     example parses, every action and promise has one.
 //
 // There is one way to write each thing. A step holds exactly one action. Faults
-// of the network, of disks and the like end by their for:, or when everything
-// heals at the end; there is no step that heals. A user has roles by being
-// declared under users: and in no other way. A service time that a search or a
-// load gives is drawn once for each search; an index's is drawn for each shard.
+// of the network, of disks and the like end by their for:, and a crash by its
+// restart_after:; cuts, bad links and crashes may also end by a step of its own,
+// heal or restart, which is how an actor of an exploration ends them. At the end
+// of a run everything heals. A user has roles by being declared under users: and
+// in no other way. A service time that a search or a load gives is drawn once for
+// each search; an index's is drawn for each shard.
 package scenario

@@ -206,6 +206,9 @@ func TestEveryFileSaysWhatItIsFor(t *testing.T) {
 		require.True(t, strings.HasPrefix(string(text), scenario.SchemaLine+"\n"), "%s begins with the line that names the schema", path)
 		f := read(t, path)
 		require.NotEmpty(t, f.About, path)
+		if strings.HasPrefix(path, "clusters/") {
+			require.Contains(t, f.About, "OpenSearch", path)
+		}
 		require.True(t, len(f.Expect) > 0 || !runs(f), path)
 		require.Empty(t, names[f.Name], "%s has the name of another file", path)
 		names[f.Name] = path
