@@ -85,7 +85,9 @@ func (x *fleet) expect(a *scenario.Action) {
 	case scenario.All:
 		names = x.cluster.Nodes()
 	case scenario.Leader:
-		names[0] = x.cluster.Leader()
+		if names[0] = x.cluster.Leader(); names[0] == "" {
+			return // nobody leads, and so nothing happens
+		}
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -106,3 +106,25 @@ explore:
 		})
 	}
 }
+
+// A crash of the leader while nobody leads is no crash, and ends no client's
+// turns: each action of the others is still a turn of its own.
+func TestACrashOfNobodyLeavesTheOthersTheirTurns(t *testing.T) {
+	f, err := scenario.Parse("x.yaml", []byte(`version: 1
+name: x
+cluster: {managers: 3, data: 1}
+explore:
+  actors:
+    one:   [{crash: {node: leader}}]
+    two:   [{crash: {node: leader}}]
+    three: [{get_groups: {id: first, via: d1, local: true}}, {get_groups: {id: second, via: d1, local: true}}]
+  observe: {first: first.status, second: second.status}
+`))
+	require.NoError(t, err)
+	r := run(t, f, explore.Options{Schedule: explore.Schedule{"one", "two"}})
+	requireNothingBroken(t, r)
+	require.Len(t, r.Outcomes, 1, complaints(r))
+	s, err := explore.ParseSchedule(r.Outcomes[0].Schedule)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "two", "three", "three"}, []string(s[:4]))
+}
