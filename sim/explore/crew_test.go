@@ -93,6 +93,28 @@ func TestWorkersDoNotChangeTheResult(t *testing.T) {
 	require.Positive(t, side, "some worked side by side")
 }
 
+// Promise 5: who asks for one thing alone is asked after every schedule that
+// showed something new, also after the last one of a row of draws.
+func TestWorkersAskAsOneDoes(t *testing.T) {
+	for _, strategy := range Strategies() {
+		for enough := 1; enough <= 40; enough++ {
+			want := ""
+			for _, workers := range []int{1, 3} {
+				x := toyTable(wide(addCell), 1000, 2)
+				o := Options{Strategy: strategy, NoReduction: true, Schedules: 300, Workers: workers}.withDefaults(false)
+				asked := 0
+				o.Until = func(*Result) bool { asked++; return asked == enough }
+				require.NoError(t, x.explore(o))
+				require.Equal(t, enough, asked)
+				if want == "" {
+					want = told(x)
+				}
+				require.Equal(t, want, told(x), "%s, ended by the answer to question %d", strategy, enough)
+			}
+		}
+	}
+}
+
 // Promises 1 and 5: every part of a search that is cut up has orders of its own,
 // and together they are all.
 func TestPartsOfASearchAreAllOfIt(t *testing.T) {

@@ -77,7 +77,7 @@ func (t *table) pct(p *pursuit) error {
 			one.restart(len(t.lanes))
 			return one
 		}))
-		if !all || err != nil {
+		if !all || p.over || err != nil {
 			return err
 		}
 	}
@@ -90,6 +90,7 @@ type pursuit struct {
 	o    Options
 	seek seek
 	crew *crew // nil: one worker has sufficed so far
+	over bool  // nothing more is asked for
 }
 
 // follow executes a row until nothing more is asked for, and says whether it
@@ -125,12 +126,12 @@ func (p *pursuit) start(r row) (all, more bool, err error) {
 			if err := p.t.execute(r.chooser()); err != nil {
 				return err
 			}
-			if all = !r.next() && p.t.trouble == ""; all {
-				return nil
-			}
 			var err error
-			if more, err = p.goesOn(); !more || err != nil {
+			if more, err = p.goesOn(); err != nil {
 				return err
+			}
+			if all = !r.next() && p.t.trouble == ""; all || !more {
+				return nil
 			}
 		}
 		return nil
@@ -144,7 +145,8 @@ func (p *pursuit) goesOn() (bool, error) {
 		return false, err
 	}
 	t := p.t
-	return t.trouble == "" && (p.o.Schedules == 0 || t.schedules < p.o.Schedules) && !p.seek.enough(), nil
+	p.over = t.trouble != "" || p.o.Schedules > 0 && t.schedules >= p.o.Schedules || p.seek.enough()
+	return !p.over, nil
 }
 
 // end ends the workers.
