@@ -34,8 +34,8 @@
 // # What a stream is not
 //
 // The accepting end sees a stream when its first byte arrives, so the dialling
-// end must speak first. A stream that has been closed at the dialling end gives
-// EOF at the other only after Bounds.Wait and Bounds.Patience. After a Write
-// that failed, also by its deadline, a stream is broken. Otherwise streams are
-// as package net describes a Conn.
+// end must speak first, and within Bounds.KeepFor. A stream that has been closed
+// at the dialling end gives EOF at the other only after Bounds.Wait and
+// Bounds.Patience. After a Write that failed, also by its deadline, a stream is
+// broken. Otherwise streams are as package net describes a Conn.
 package streams

@@ -27,7 +27,8 @@ type line struct {
 	out     []byte        // the last frame written; the turn's
 
 	mu       sync.Mutex
-	current  *dialled // nil: none is open, or one that was is over at both ends
+	left     time.Time // when the other end has begun to wait for the next stream
+	current  *dialled  // nil: none is open, or one that was is over at both ends
 	prefaced bool
 	awaited  bool // current is closed here and not there, since Bounds.Wait at the most
 	broken   error
@@ -35,7 +36,7 @@ type line struct {
 }
 
 func newLine(p *Pool, conn net.Conn, address string) *line {
-	return &line{pool: p, conn: conn, address: address, turn: make(chan struct{}, 1)}
+	return &line{pool: p, conn: conn, address: address, turn: make(chan struct{}, 1), left: time.Now()}
 }
 
 // dialled is a stream at the end that dialled. The line's mutex guards it.
@@ -172,7 +173,7 @@ func (l *line) end() error {
 		l.mu.Unlock()
 		return fmt.Errorf("%w: the end of a stream that nobody opened", errFormat)
 	}
-	s.ended = true
+	s.ended, l.left = true, time.Now()
 	fill := s.fill
 	enough := s.closed && !l.vacateLocked()
 	l.mu.Unlock()
@@ -186,14 +187,15 @@ func (l *line) end() error {
 }
 
 // vacateLocked has the line kept, without a stream. It returns false if there
-// are enough, or it is broken.
+// are enough, or it is broken, or the other end has waited for long.
 func (l *line) vacateLocked() bool {
 	if l.current.timed {
 		_ = l.conn.SetWriteDeadline(time.Time{})
 	}
 	l.current = nil
-	_ = l.conn.SetReadDeadline(time.Now().Add(l.pool.cfg.Bounds.KeepFor))
-	if l.gone {
+	until := l.left.Add(l.pool.cfg.Bounds.KeepFor)
+	_ = l.conn.SetReadDeadline(until)
+	if l.gone || !time.Now().Before(until) {
 		return false
 	}
 	awaited := l.awaited
@@ -254,9 +256,11 @@ func (s *dialled) Write(b []byte) (int, error) {
 		}
 		l.out = appendFrame(l.out, k, frame)
 		_, err = l.conn.Write(l.out)
+		if err != nil {
+			l.abandon(err) // a frame was cut; before anybody takes the line for whole
+		}
 		s.endWrite()
 		if err != nil {
-			l.abandon(err) // a frame was cut
 			return n, err
 		}
 		if n += len(frame); n == len(b) {

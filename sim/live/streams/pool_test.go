@@ -83,6 +83,37 @@ func TestANewStreamWaitsForTheEndOfOneThatIsClosedHere(t *testing.T) {
 	})
 }
 
+// Each closes its stream at once and the other end takes its time, so that
+// whoever does not get the connection meets the next wait for it.
+func TestNoStreamWaitsLongerThanTheBound(t *testing.T) {
+	inBubble(t, streams.Bounds{Wait: 300 * time.Millisecond}, func(t *testing.T, p *pair) {
+		const lazy = 250 * time.Millisecond
+		here, there := p.open(t, "one")
+		require.NoError(t, here.Close())
+		time.AfterFunc(lazy, func() { _ = there.Close() })
+		var senders sync.WaitGroup
+		waits := make([]time.Duration, 4)
+		for i := range waits {
+			senders.Go(func() {
+				began := time.Now()
+				s := p.dial(t)
+				waits[i] = time.Since(began)
+				say(t, s, "next")
+				require.NoError(t, s.Close())
+			})
+		}
+		for range waits {
+			s := <-p.taken
+			time.AfterFunc(lazy, func() { _ = s.Close() })
+		}
+		senders.Wait()
+		for _, wait := range waits {
+			require.LessOrEqual(t, wait, 310*time.Millisecond, "of %v", waits)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
 func TestAWaitForAConnectionEndsWithItsContext(t *testing.T) {
 	inBubble(t, streams.Bounds{}, func(t *testing.T, p *pair) {
 		here, there := p.open(t, "one")
@@ -233,6 +264,36 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		require.Error(t, err)
 		require.Contains(t, p.logged(), "too many connections")
 	})
+}
+
+// The end that accepted waits from when it closed its stream on, however long
+// this end does not.
+func TestAConnectionIsNotUsedWhenTheOtherEndIsAboutToCloseIt(t *testing.T) {
+	for name, write := range map[string]bool{"a stream that was open for long": true, "one that was never written to": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, streams.Bounds{KeepFor: 30 * time.Second}, func(t *testing.T, p *pair) {
+				here, there := p.open(t, "one")
+				began := time.Now()
+				require.NoError(t, there.Close())
+				if !write {
+					time.Sleep(5 * time.Millisecond)
+					require.NoError(t, here.Close())
+					here = p.dial(t)
+				}
+				time.Sleep(45 * time.Second)
+				require.NoError(t, here.Close())
+				time.Sleep(time.Minute - time.Since(began) - 500*time.Microsecond)
+				late := p.dial(t)
+				say(t, late, "in time")
+				select {
+				case s := <-p.taken:
+					hear(t, s, "in time")
+				case <-time.After(time.Second):
+					require.Fail(t, "the stream was lost")
+				}
+			})
+		})
+	}
 }
 
 func TestDeadlinesEndReadsAndWrites(t *testing.T) {

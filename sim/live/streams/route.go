@@ -3,6 +3,7 @@ package streams
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // route is what a pool has to one address. The pool's mutex guards it.
@@ -22,9 +23,10 @@ func (p *Pool) routeLocked(address string) *route {
 	return r
 }
 
-// reuse opens a stream on a line that is kept, or will be soon; else it returns
-// nil.
+// reuse opens a stream on a line that is kept, or will be within Bounds.Wait;
+// else it returns nil.
 func (p *Pool) reuse(ctx context.Context, address string) *dialled {
+	var enough *time.Timer // of all waits together: others may be faster each time
 	for {
 		l, freed := p.take(address)
 		switch {
@@ -35,8 +37,14 @@ func (p *Pool) reuse(ctx context.Context, address string) *dialled {
 		case freed == nil:
 			return nil
 		default:
+			if enough == nil {
+				enough = time.NewTimer(p.cfg.Bounds.Wait)
+				defer enough.Stop()
+			}
 			select {
 			case <-freed:
+			case <-enough.C:
+				return nil
 			case <-ctx.Done():
 				return nil
 			case <-p.done:
