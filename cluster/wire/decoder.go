@@ -25,7 +25,7 @@ func appendShard(b []byte, s ShardID) []byte {
 type decoder struct {
 	data  []byte
 	rest  []byte // the end of data that was not read
-	texts string // a copy of data, which all texts are parts of; "" before the first one
+	texts string // a copy of short data, which all texts are parts of; "" before the first one
 	err   error
 }
 
@@ -130,10 +130,18 @@ func list[T any](d *decoder, least int, read func() T) []T {
 	return entries
 }
 
+// maxShared is the length of the longest message whose texts share one copy of
+// it. A text that outlives its message, as an index's name in the context of a
+// scroll does, keeps no more than this with it.
+const maxShared = 4096
+
 func (d *decoder) text() string {
 	raw := d.raw()
 	if len(raw) == 0 {
 		return ""
+	}
+	if len(d.data) > maxShared {
+		return string(raw)
 	}
 	if d.texts == "" {
 		d.texts = string(d.data)

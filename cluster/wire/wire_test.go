@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
@@ -138,6 +139,28 @@ func TestALyingCountTakesNoMemory(t *testing.T) {
 }
 
 // The principal has no field in a message between nodes (promise 3).
+// A data node keeps the index of a shard for as long as a scroll is open. The
+// query of the message that named it must not stay with it.
+func TestATextDoesNotKeepALargeMessage(t *testing.T) {
+	const messages, size = 32, 1 << 20
+	var kept []*wire.ShardID
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	query := make([]byte, size)
+	before := heap()
+	for range messages {
+		r, err := wire.DecodeSearchRequest((&wire.SearchRequest{Shards: []wire.ShardID{{Index: "logs"}}, Query: query}).AppendTo(nil))
+		require.NoError(t, err)
+		kept = append(kept, &wire.ShardID{Index: r.Shards[0].Index})
+	}
+	require.Less(t, int64(heap())-int64(before), int64(messages*size/4))
+	require.Equal(t, "logs", kept[0].Index)
+}
+
 func TestNoFieldIsNamedAfterAPrincipal(t *testing.T) {
 	fields := []string{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[wire.SearchRequest]()) {
