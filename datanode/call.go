@@ -87,8 +87,13 @@ func (c *call) unlist() {
 	}
 }
 
-// Describe implements [task.Work].
-func (c *call) Describe(i int) string { return "shardId[" + c.r.Shards[i].String() + "]" }
+// Describe implements [task.Work]. A request without shards is one task, too.
+func (c *call) Describe(i int) string {
+	if i >= len(c.r.Shards) {
+		return ""
+	}
+	return "shardId[" + c.r.Shards[i].String() + "]"
+}
 
 // Cancel implements [task.Work].
 func (c *call) Cancel(why error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/probe"
 	"github.com/wlmsim/wlmsim/cluster/task"
 	"github.com/wlmsim/wlmsim/cluster/wire"
 	"github.com/wlmsim/wlmsim/datanode"
@@ -87,4 +88,17 @@ func TestManyShardsOfASearchAreServed(t *testing.T) {
 			require.Positive(t, s.Searched)
 		}
 	}
+}
+
+// A message without shards has one task, of which there is nothing to say.
+func TestASearchOfNoShardsIsListed(t *testing.T) {
+	tasks := task.New("d1-id")
+	logs := stateWith(t, "logs", 1, cluster.ServiceTime{})
+	var seen []task.Info
+	hook := probe.HookFunc(func(probe.Event) { seen = append(seen, tasks.List(task.Filter{})...) })
+	d := open(t, logs, func(c *datanode.Config) { c.Tasks, c.Probe = tasks, probe.New("d1", hook) })
+	_, err := d.Search(t.Context(), "m1", request("s", 0))
+	require.NoError(t, err)
+	require.Len(t, seen, 1)
+	require.Empty(t, seen[0].Description)
 }
