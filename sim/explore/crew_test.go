@@ -2,6 +2,7 @@ package explore
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -160,6 +161,41 @@ func TestAWorkerThatTakesAnotherCourseIsNoticed(t *testing.T) {
 	require.Contains(t, x.trouble, "the same schedule took another course: before turn")
 	require.False(t, x.complete)
 	require.Equal(t, 8, x.schedules, "what was executed before")
+}
+
+// Promise 3: what does not repeat covers no order, since nobody knows which one
+// it was.
+func TestWhatDoesNotRepeatIsNotCovered(t *testing.T) {
+	x := toyTable(wide(addCell), 1000, 4)
+	run, first := x.run, true
+	x.run = func(c chooser, taken []uint8, traced bool) ([]uint8, bool, []laneEvent, error) {
+		turns, whole, events, err := run(c, taken, traced)
+		if traced && first {
+			x.key, first = append(x.key, '!'), false
+		}
+		return turns, whole, events, err
+	}
+	require.NoError(t, x.explore(Options{Workers: 2}.withDefaults(false)))
+	require.Contains(t, x.trouble, "the same schedule took another course or gave another outcome")
+	require.False(t, x.complete)
+}
+
+// An end that comes when the schedules of outcomes are executed again does not
+// wait for all of them.
+func TestAnEndDoesNotWaitForWhatIsExecutedAgain(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	x := toyTable(wide(addCell), 1000, 4)
+	run, again := x.run, 0
+	x.run = func(c chooser, taken []uint8, traced bool) ([]uint8, bool, []laneEvent, error) {
+		if traced {
+			again++
+			end()
+		}
+		return run(c, taken, traced)
+	}
+	require.ErrorIs(t, x.explore(Options{Context: ctx, Workers: 2}.withDefaults(false)), context.Canceled)
+	require.Greater(t, len(x.outcomes), 1)
+	require.Equal(t, 2, again, "of the first outcome alone")
 }
 
 // A worker that fails ends the exploration with its error, and the others end

@@ -3,6 +3,7 @@ package explore
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -415,22 +416,28 @@ func (t *table) schedule(turns []uint8) string {
 const maxConfirmed = 100
 
 // confirm executes the schedule of each outcome again, twice, and compares.
-func (t *table) confirm() error {
+func (t *table) confirm(ctx context.Context) error {
 	for n, key := range t.keys() {
 		if n == maxConfirmed || t.trouble != "" {
 			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		if err := t.confirmOne(key, t.outcomes[key]); err != nil {
 			return err
 		}
 	}
-	return t.retrace()
+	return t.retrace(ctx)
 }
 
 // retrace executes the schedules of what did not hold again, for their events,
 // but for those that are an outcome's. One that takes another course has none.
-func (t *table) retrace() error {
+func (t *table) retrace(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(t.breaches)) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		b := t.breaches[name]
 		if o := t.outcomes[b.key]; o != nil && slices.Equal(o.turns, b.turns) {
 			continue

@@ -13,7 +13,9 @@ func (t *table) explore(o Options) error {
 	if err := t.strategy(o); err != nil || o.Until != nil {
 		return err
 	}
-	return t.within(t.confirm)
+	err := t.within(func() error { return t.confirm(o.Context) })
+	t.complete = t.complete && t.trouble == "" // who knows which orders those were
+	return err
 }
 
 // strategy executes the schedules that the options ask for.
