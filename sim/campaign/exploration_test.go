@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -203,6 +204,27 @@ func TestAFileShrinksInAWorker(t *testing.T) {
 	stop()
 	_, err = hand.Shrink(ctx, s, explored[0].Result)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// However many outcomes an exploration had, its file shrinks: a task is as long
+// as what shrinking asks for.
+func TestAFileShrinksWhateverItsOutcomes(t *testing.T) {
+	t.Parallel()
+	all := explorations(t, "whole")
+	set := []string{"explore.forbid=[second == 429]"}
+	r := &explore.Result{
+		Profile: "reviewed", Strategy: explore.DFS,
+		Outcomes: slices.Repeat([]explore.Outcome{{Schedule: strings.Repeat("first second ", 100)}}, campaign.MaxTask/1000),
+		Checks: []explore.Check{{
+			Result: check.Result{Name: "forbid second == 429", Verdict: check.Broken, Message: "a forbidden outcome can happen: x"}, Schedule: "update",
+		}},
+	}
+	hand, err := campaign.NewHand(campaign.Config{Start: start("real")})
+	require.NoError(t, err)
+	defer hand.Close()
+	small, err := hand.Shrink(t.Context(), campaign.Shrinking{File: all[0].File, Set: set, Path: "small.yaml", Time: time.Minute}, r)
+	require.NoError(t, err)
+	require.Equal(t, "forbid second == 429", small.Failure.Check)
 }
 
 // many has too many orders for anybody to wait for.

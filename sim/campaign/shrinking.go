@@ -18,7 +18,17 @@ type Shrinking struct {
 	Set    []string      `json:"set,omitempty"`
 	Path   string        `json:"path"`   // where the smaller file is to be, for what it says of itself
 	Time   time.Duration `json:"time"`   // of [shrink.Limits]
-	Broken []byte        `json:"broken"` // see [explore.Result.MarshalBinary]
+	Broken []byte        `json:"broken"` // what of the result is asked for; see [explore.Result.MarshalBinary]
+}
+
+// asked returns what shrinking asks for of a result, which is short, however
+// many outcomes that has.
+func asked(r *explore.Result) *explore.Result {
+	short := &explore.Result{Profile: r.Profile, Strategy: r.Strategy}
+	for i := range r.Checks {
+		short.Checks = append(short.Checks, explore.Check{Result: r.Checks[i].Result, Schedule: r.Checks[i].Schedule})
+	}
+	return short
 }
 
 // shrunkAnswer is a [shrink.Shrunk] as a worker hands it over.
@@ -61,7 +71,7 @@ const (
 // crashes or hangs is an error.
 func (h *Hand) Shrink(ctx context.Context, s Shrinking, broken *explore.Result) (*shrink.Shrunk, error) {
 	var err error
-	if s.Broken, err = broken.MarshalBinary(); err != nil {
+	if s.Broken, err = asked(broken).MarshalBinary(); err != nil {
 		return nil, err
 	}
 	limit := h.slot.config.Limit
