@@ -169,7 +169,8 @@ func (p *patience) over() bool {
 	return p.still >= p.looks
 }
 
-// part has the process answer with what it has, and says whether it did.
+// part has the process answer with what it has, and says whether it did. The
+// signal may meet a process that has just answered, and ends it then.
 func (w *worker) part() (answer, bool) {
 	if w.command.Process.Signal(syscall.SIGTERM) == nil {
 		select {
@@ -179,7 +180,12 @@ func (w *worker) part() (answer, bool) {
 		case <-time.After(partingGrace):
 		}
 	}
-	return answer{}, false
+	select {
+	case a := <-w.answers:
+		return a, true
+	default:
+		return answer{}, false
+	}
 }
 
 // dump makes the process print its goroutines and end.
