@@ -219,16 +219,18 @@ func (x *exploring) again() (r *explore.Result, failed bool, err error) {
 		return nil, false, fmt.Errorf("the fail file cannot be read; mend or remove it: %w", err)
 	}
 	r, stale, err := replay(f, failure.Schedule)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, false, fmt.Errorf("%s: %w", path, err)
-	}
-	if stale == "" {
-		if !shows(r, &failure) {
-			x.remove(path, "does not fail any more")
-			return nil, false, nil
-		}
+	case stale != "":
+	case shows(r, &failure):
 		x.Errorf("%s\n\tby the fail file %s", x.report(r), path)
 		return r, true, nil
+	case r.Verdict == check.Undecided:
+		stale = "its schedule is undecided"
+	default:
+		x.remove(path, "does not fail any more")
+		return nil, false, nil
 	}
 	if r, err = explore.Run(f, explore.Options{Strategy: x.options.Strategy, Schedules: x.options.Schedules, Preemptions: x.options.Preemptions}); err != nil {
 		return nil, false, fmt.Errorf("%s: %w", path, err)

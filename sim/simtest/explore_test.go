@@ -199,6 +199,15 @@ func TestAStaleScheduleIsNoPass(t *testing.T) {
 	require.FileExists(t, path)
 }
 
+// A schedule of which nothing can be said is no pass: its fail file stays.
+func TestAnUndecidedScheduleIsNoPass(t *testing.T) {
+	o, path := mended(t, func(text string) string { return withoutFlaw(text) + "breaks: [counters_add_up]\n" })
+	o.Schedules = 1
+	r, _ := exploredBy(o)
+	require.Contains(t, r.text.String(), "the fail file "+path+" is stale: its schedule is undecided; it was not seen to fail, nor to hold in every order")
+	require.FileExists(t, path)
+}
+
 // Promise 6: the fail file of another program is not executed, which the log
 // says: neither that of one that the test had before, nor that of another one
 // that it has.
