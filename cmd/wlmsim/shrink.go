@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func (s *shrinker) explored(ctx context.Context, start func() *exec.Cmd, results
 		if !s.flags.on || r.Verdict != check.Broken {
 			continue
 		}
-		if err := s.exploration(ctx, start, r); err != nil {
+		if err := s.tell(ctx, r.File, s.exploration(ctx, start, r)); err != nil {
 			return err
 		}
 	}
@@ -102,11 +103,21 @@ func (s *shrinker) ran(ctx context.Context, files []scenarioFile, results []worl
 			if files[k].path != r.File {
 				continue
 			}
-			if err := s.run(ctx, &files[k], r); err != nil {
+			if err := s.tell(ctx, r.File, s.run(ctx, &files[k], r)); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// tell tells why a file was not shrunk, which changes nothing for the others, nor
+// in what broke, and returns the error of ctx.
+func (s *shrinker) tell(ctx context.Context, file string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "%s: not shrunk: %v\n", file, err)
 	return nil
 }
 
@@ -151,7 +162,7 @@ func (s *shrinker) keep(file, path string, small *shrink.Shrunk, err error) erro
 		fmt.Fprintf(s.err, "%s: not shrunk: a smaller file would show no more, or it did not fail again\n", file)
 		return nil
 	case small == nil && err != nil:
-		return fmt.Errorf("%s: shrink: %w", file, err)
+		return err
 	}
 	if err := copyTraces(small.File, filepath.Dir(file), s.folder); err != nil {
 		return err
@@ -176,15 +187,25 @@ func reservations(small *shrink.Shrunk) string {
 	return text
 }
 
-// path returns a new path for what is left of a file.
+// path returns a new path for what is left of a file: one that leads to nothing,
+// or to what was left before.
 func (s *shrinker) path(file, profile string) string {
 	stem := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)) + "." + profile
+	path := func(name string) string { return filepath.Join(s.folder, name+".yaml") }
 	name := stem
-	for i := 2; s.done["path "+name]; i++ {
+	for i := 2; s.done["path "+name] || others(path(name)); i++ {
 		name = fmt.Sprintf("%s.%d", stem, i)
 	}
 	s.done["path "+name] = true
-	return filepath.Join(s.folder, name+".yaml")
+	return path(name)
+}
+
+// others says whether a file is there that shrinking did not leave.
+func others(path string) bool {
+	if _, _, err := shrink.Read(path); errors.Is(err, os.ErrNotExist) || err == nil {
+		return false
+	}
+	return true
 }
 
 // end writes the commands that repeat the failures.
@@ -240,6 +261,9 @@ func copyTraces(f *scenario.File, from, to string) error {
 			return err
 		}
 		target := filepath.Join(to, trace)
+		if there, err := os.ReadFile(target); err == nil && !bytes.Equal(there, text) {
+			return fmt.Errorf("%s is another trace than %s: give another folder", target, filepath.Join(from, trace))
+		}
 		if err := os.MkdirAll(filepath.Dir(target), 0o777); err != nil {
 			return err
 		}

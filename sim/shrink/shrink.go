@@ -99,7 +99,7 @@ func shrink(ctx context.Context, f *scenario.File, failure Failure, p prober, l 
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("not shrunk: %v were over before it failed again", l.Time)
+		return nil, fmt.Errorf("%v were over before it failed again", l.Time)
 	case !ok:
 		return nil, ErrNothing
 	}
