@@ -145,6 +145,8 @@ var flaws = map[string][]string{
 	"a-count-during-a-change-of-the-map":     {"switches.counters=plain", "switches.count_failure=swallows_rejection"},
 	"exact-permits-refuse-nobody-needlessly": {"switches.acquire=rollback"},
 	"names-with-a-comma-stay-apart":          {"switches.principal_join=comma"},
+	"a-principal-stays-in-its-context":       {"switches.principal_carrier=header"},
+	"stats-are-read-while-counters-appear":   {"switches.counters=plain"},
 }
 
 // Each file of the folder holds, completely: either all orders keep the
