@@ -10,7 +10,7 @@ type part struct {
 	row     row      // what is left of it; nil: nothing
 	records []record // of what was executed, in order
 	state   partState
-	ended   error // of the worker, if its last record spoilt it
+	ended   error // of the worker, if its last record spoilt it or what came next
 }
 
 type partState uint8
@@ -230,7 +230,8 @@ func (c *crew) takeFirst(parts []*part, take func(*record) (bool, error)) (left 
 	for more = true; len(parts) > 0 && parts[0].state == partDone; parts = parts[1:] {
 		p := parts[0]
 		for i := range p.records {
-			if more, err = take(&p.records[i]); err != nil || !more && i < len(p.records)-1 {
+			beyond := i < len(p.records)-1 || p.ended != nil && !p.records[i].spoilt()
+			if more, err = take(&p.records[i]); err != nil || !more && beyond {
 				return parts, more, err
 			}
 		}

@@ -270,6 +270,43 @@ func TestWhatWasNotAskedForIsNotTold(t *testing.T) {
 	require.Equal(t, "beyond", x.trouble)
 }
 
+// What ends a worker beyond the last schedule that was asked for is not told
+// either, wherever that schedule lies in its part.
+func TestAPanicThatWasNotAskedForIsNotTold(t *testing.T) {
+	watch := func(x *table, seen func(turns string)) {
+		run := x.run
+		x.run = func(c chooser, taken []uint8, traced bool) ([]uint8, bool, []laneEvent, error) {
+			turns, whole, events, err := run(c, taken, traced)
+			seen(fmt.Sprint(turns))
+			return turns, whole, events, err
+		}
+	}
+	for _, strategy := range []string{DFS, Random} {
+		for bound := 9; bound < 30; bound++ {
+			o := Options{Strategy: strategy, NoReduction: true, Schedules: bound, Workers: 1}.withDefaults(false)
+			asked := map[string]bool{}
+			x := toyTable(wide(addCell), 1000, 4)
+			watch(x, func(turns string) { asked[turns] = true })
+			require.NoError(t, x.explore(o))
+			want := told(x)
+			x = toyTable(wide(addCell), 1000, 4)
+			hire := x.hire
+			x.hire = func(number int) (*table, error) {
+				one, err := hire(number)
+				watch(one, func(turns string) {
+					if !asked[turns] {
+						panic("not asked for")
+					}
+				})
+				return one, err
+			}
+			o.Workers = 3
+			require.NoError(t, x.explore(o), "%s, %d schedules", strategy, bound)
+			require.Equal(t, want, told(x))
+		}
+	}
+}
+
 // Promise 5, on the node: every file of the folder. WLMSIM_SOAK executes all
 // orders.
 func TestWorkersDoNotChangeTheResultOfTheNode(t *testing.T) {
