@@ -1,5 +1,5 @@
-// Package check judges a run by the promises of package scenario that are always checked: one file
-// a promise.
+// Package check judges a run by the promises of package scenario that are always
+// checked: one file a promise.
 //
 // A [Check] sees the events of a run one by one, in order, so that nothing has
 // to be kept for it, and at the end the [Facts] that only the end shows. Its
@@ -25,8 +25,8 @@
 //     how many more there were.
 //  3. What a check keeps is bounded by what is under way at one time and by
 //     the number of nodes, lives, groups and, up to [MaxPrincipals],
-//     principals; the search for an order of a history is bounded by [MaxOperations] and
-//     [MaxSearch]. Beyond, it is undecided.
+//     principals; the search for an order of a history is bounded by
+//     [MaxOperations] and [MaxSearch]. Beyond, it is undecided.
 //  4. Verdicts depend on the events and the facts alone: on no clock and no
 //     order of a map.
 //

@@ -1,6 +1,6 @@
 // Package simtest runs tests of other people's programs against a cluster in
 // virtual time: the nodes are the real ones, the network is in memory, and ten
-// minutes of retries and back-off take less than a second.
+// minutes of retries and back-off take about a second.
 //
 //	func TestBacksOff(t *testing.T) {
 //		simtest.Run(t, simtest.Options{Scenario: `
