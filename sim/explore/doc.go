@@ -58,12 +58,13 @@
 // a bubble of its own, and begins when m1 leads and the cluster is in order. Its
 // lanes are the actors, the applier of each node, as m1.applier, and for each two
 // nodes what is under way between them, as m1>d2.raft and m1>d2.gossip: there, a
-// turn is the arrival of the message that was sent first, and one of m1>d2.raft.2
-// that of the first message of another stream, which overtakes it. A message is
-// what a node writes to one stream in one turn: entries and votes and their
-// answers, forwarded commands, searches, news of what is applied. A stream keeps
-// its order; all else is a choice, of up to three streams of a kind between two
-// nodes at a time, and of one in a cluster of five, whose lanes would be too many.
+// turn is the arrival of the message that has waited longest as the next one of
+// its stream, and one of m1>d2.raft.2 that of the next message of another stream,
+// which overtakes it. A message is what a node writes to one stream in one turn:
+// entries and votes and their answers, forwarded commands, searches, news of what
+// is applied. A stream keeps its order; all else is a choice, of up to three
+// streams of a kind between two nodes at a time, and of one in a cluster of five,
+// whose lanes would be too many.
 //
 // Actors may crash nodes and restart them, cut the network and heal it, and move
 // the leadership, each in one turn. What is under way to a node that crashes can

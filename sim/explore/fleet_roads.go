@@ -16,8 +16,8 @@ var traffic = []struct {
 }{{"gossip", simworld.GossipPort}, {"raft", simworld.RaftPort}}
 
 // road is what is under way from one node to another, of one kind. Its first
-// lane is the arrival of the message that was sent first, the next one that of
-// the first message of another stream, which overtakes it, and so on.
+// lane is the arrival of the message that has waited longest as the next one of
+// its stream, the next lane that of another stream, which overtakes it, and so on.
 type road struct {
 	from, to string
 	port     int

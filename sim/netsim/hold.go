@@ -30,8 +30,8 @@ func (n *Network) HoldBack(which func(from, to string, port int, what Kind) bool
 	}
 }
 
-// Held returns what is held back and could arrive next, one message a stream,
-// in the order of sending.
+// Held returns what is held back and could arrive next, one message a stream: the
+// one first that has waited longest as the next of its stream.
 func (n *Network) Held() []Delivery {
 	n.mu.Lock()
 	defer n.mu.Unlock()

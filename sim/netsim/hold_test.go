@@ -172,3 +172,26 @@ func TestWhatNobodyReadsIsNotHeldBack(t *testing.T) {
 		_ = far
 	})
 }
+
+// What comes to be the first of its stream waits behind what was that before.
+func TestWhatIsHeldBackIsInTheOrderOfWaiting(t *testing.T) {
+	inBubble(t, netsim.Config{Link: exactly(1)}, func(n *netsim.Network) {
+		near, _ := connected(n)
+		other, _ := connected(n)
+		n.HoldBack(everything)
+		for _, bytes := range []string{"a", "bb"} {
+			must(near.Write([]byte(bytes)))
+			time.Sleep(time.Nanosecond)
+		}
+		must(other.Write([]byte("ccc")))
+		waiting := func() (bytes []int) {
+			for _, d := range n.Held() {
+				bytes = append(bytes, d.Bytes)
+			}
+			return bytes
+		}
+		require.Equal(t, []int{1, 3}, waiting())
+		require.True(t, n.Deliver(n.Held()[0]))
+		require.Equal(t, []int{3, 2}, waiting())
+	})
+}

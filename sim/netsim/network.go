@@ -31,7 +31,7 @@ type Network struct {
 	spare    []*datagram
 	stats    Stats
 	holds    func(from, to string, port int, what Kind) bool // see HoldBack; nil: nothing
-	held     []*half                                         // whose first item is held back, oldest first
+	held     []*half                                         // whose first item is held back, the longest first
 }
 
 const never = math.MaxInt64
