@@ -94,6 +94,9 @@ func collectLess() (back func()) {
 // Options are those of an exploration, with its notes.
 func (d *Doer) Options(e *Exploration) (explore.Options, error) {
 	o := e.options()
+	if e.Notes == "" {
+		return o, nil
+	}
 	if e.Notes != d.folder {
 		box, err := note(e.Notes)
 		if err != nil {

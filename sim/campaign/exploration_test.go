@@ -206,6 +206,21 @@ func TestAFileShrinksInAWorker(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// An exploration without notes notes nothing, also after one that had some.
+func TestAnExplorationWithoutNotesNotesNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var d campaign.Doer
+	o, err := d.Options(&campaign.Exploration{Notes: t.TempDir()})
+	require.NoError(t, err)
+	require.NotNil(t, o.Box)
+	o, err = d.Options(&campaign.Exploration{})
+	require.NoError(t, err)
+	require.Nil(t, o.Box)
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
 // However many outcomes an exploration had, its file shrinks: a task is as long
 // as what shrinking asks for.
 func TestAFileShrinksWhateverItsOutcomes(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 type Hand struct{ slot slot }
 
 // NewHand returns a hand that starts its worker with the first run. Of the
-// config Jobs, StopAtFirst and Done do not matter.
+// config Jobs, StopAtFirst, Done and Tick do not matter.
 func NewHand(c Config) (*Hand, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
