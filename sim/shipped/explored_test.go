@@ -138,6 +138,23 @@ func TestChangesThatComeTogetherAreOneVersion(t *testing.T) {
 	require.Equal(t, []int{4, 6}, []int{turns(), turns("explore.together=[]")})
 }
 
+// The example of how to write an exploration is one that holds, and whose orders
+// lead to what it forbids where a flaw is planted.
+func TestTheReadmesExampleOfAnExploration(t *testing.T) {
+	readme, err := os.ReadFile(folder + "/README.md")
+	require.NoError(t, err)
+	_, example, _ := strings.Cut(string(readme), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	for flaw, want := range map[string]check.Verdict{"acquire=exact": check.Held, "acquire=rollback": check.Broken} {
+		f, err := scenario.Parse("example.yaml", []byte(example), "switches."+flaw)
+		require.NoError(t, err)
+		r, err := explore.Run(f, explore.Options{})
+		require.NoError(t, err)
+		require.True(t, r.Complete)
+		require.Equal(t, want, r.Verdict, flaw)
+	}
+}
+
 // The README shows the flaw of the registration lag as it is found: each line of
 // its two extracts is one of the answer.
 func TestTheReadmeShowsTheRegistrationLag(t *testing.T) {
