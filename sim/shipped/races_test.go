@@ -62,15 +62,16 @@ func TestEveryRaceHasAFault(t *testing.T) {
 // short runs the edits only have to fit.
 func TestRacesFindFaultsThatAreBuiltIn(t *testing.T) {
 	for race, fault := range racy {
-		overlay := fault.overlay(t, t.TempDir())
-		if os.Getenv("WLMSIM_SOAK") == "" {
-			continue
-		}
-		command := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-v", "-overlay", overlay, "-run", "^TestTheFilesHoldInEveryOrder$/^"+race+"$", "../explore")
-		command.Env = append(os.Environ(), "GOTOOLCHAIN=local", "WLMSIM_SOAK=")
-		out, err := command.CombinedOutput()
-		require.Error(t, err, "%s\n%s", race, out)
-		require.True(t, strings.Contains(string(out), "--- FAIL: TestTheFilesHoldInEveryOrder/"+race+" "), "%s\n%s", race, out)
-		t.Logf("%s\n%s", race, out)
+		t.Run(race, func(t *testing.T) {
+			overlay := fault.overlay(t, t.TempDir())
+			if os.Getenv("WLMSIM_SOAK") == "" {
+				return
+			}
+			command := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-v", "-overlay", overlay, "-run", "^TestTheFilesHoldInEveryOrder$/^"+race+"$", "../explore")
+			command.Env = append(os.Environ(), "GOTOOLCHAIN=local", "WLMSIM_SOAK=")
+			out, err := command.CombinedOutput()
+			require.Error(t, err, "%s", out)
+			require.Contains(t, string(out), "--- FAIL: TestTheFilesHoldInEveryOrder/"+race+" ")
+		})
 	}
 }
