@@ -20,8 +20,16 @@ func (e *explorer) simplify(ctx context.Context, s *Shrunk) {
 	if !ok {
 		return
 	}
+	s.Failure = simplest(ctx, best, func(schedule explore.Schedule) (*repetition, bool) {
+		return e.repeated(ctx, s.File, &s.Failure, schedule)
+	}).Failure
+}
+
+// simplest returns the simplest failure that it can get to from one; repeated
+// says what comes of a schedule.
+func simplest(ctx context.Context, best *repetition, repeated func(explore.Schedule) (*repetition, bool)) *repetition {
 	better := func(schedule explore.Schedule) bool {
-		found, ok := e.repeated(ctx, s.File, &s.Failure, schedule)
+		found, ok := repeated(schedule)
 		if ok && found.compare(best) < 0 {
 			best = found
 			return true
@@ -37,13 +45,13 @@ func (e *explorer) simplify(ctx context.Context, s *Shrunk) {
 		}
 	}
 	for i := 1; i < len(best.Schedule) && ctx.Err() == nil; i++ {
-		for best.Schedule[i] != best.Schedule[i-1] && ctx.Err() == nil {
+		for i < len(best.Schedule) && best.Schedule[i] != best.Schedule[i-1] && ctx.Err() == nil {
 			if next := gathered(best.Schedule, i); next == nil || !better(next) {
 				break
 			}
 		}
 	}
-	s.Failure = best.Failure
+	return best
 }
 
 // gathered returns a schedule whose next turns of the lane of turn i-1 come at
