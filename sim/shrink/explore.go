@@ -185,6 +185,7 @@ func (e *explorer) settle(ctx context.Context, s *Shrunk) {
 			return
 		}
 	}
+	s.keepSeed()
 }
 
 // repeatExplored is the command that repeats an exploration's failure.

@@ -131,9 +131,7 @@ func (s *seeker) once(ctx context.Context, f *scenario.File, want *Failure, seed
 
 // settle writes the seed into the file and says how often it fails.
 func (s *seeker) settle(ctx context.Context, small *Shrunk) {
-	if f, err := small.File.Changed(func(g *scenario.File) { g.Seed = small.Failure.Seed }); err == nil {
-		small.File = f
-	}
+	small.keepSeed()
 	for small.Of < moreRuns {
 		_, ok := s.once(ctx, small.File, &small.Failure, small.Failure.Seed)
 		if ctx.Err() != nil {

@@ -69,6 +69,13 @@ type Shrunk struct {
 	Again, Of int
 }
 
+// keepSeed writes the seed of the failure into the file.
+func (s *Shrunk) keepSeed() {
+	if f, err := s.File.Changed(func(g *scenario.File) { g.Seed = s.Failure.Seed }); err == nil {
+		s.File = f
+	}
+}
+
 // ErrNothing is returned for a file of which nothing broke that a smaller one
 // could break as well, and for one that did not break again.
 var ErrNothing = errors.New("nothing to shrink")

@@ -13,9 +13,7 @@ import (
 // long as it shows the failure: it is let go on by itself ever earlier, and
 // turns of a lane that others come between are put side by side.
 func (e *explorer) simplify(ctx context.Context, s *Shrunk) {
-	if f, err := s.File.Changed(func(g *scenario.File) { g.Seed = s.Failure.Seed }); err == nil {
-		s.File = f
-	}
+	s.keepSeed()
 	best, ok := e.repeated(ctx, s.File, &s.Failure, s.Failure.Schedule)
 	if !ok {
 		return

@@ -1,11 +1,13 @@
 package shrink
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wlmsim/wlmsim/sim/explore"
+	"github.com/wlmsim/wlmsim/sim/scenario"
 )
 
 // A simpler schedule may have fewer turns: two messages travel as one in it.
@@ -16,4 +18,16 @@ func TestASimplerScheduleMayBeShorter(t *testing.T) {
 		return shorter, s.String() == "a b×2 c"
 	})
 	require.Equal(t, shorter, found)
+}
+
+// A file whose best schedule nobody had the time to look for has the seed of the
+// schedule that was drawn.
+func TestTheFileHasTheSeedThatFailed(t *testing.T) {
+	f, err := scenario.Parse("x", []byte("version: 1\nname: x\nexplore: {node: m1, observe: {v: '1'}, actors: {a: [{search: {}}]}}"))
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	s := &Shrunk{File: f, Failure: Failure{Check: "x", Schedule: explore.Schedule{"a"}, Seed: 7}}
+	(&explorer{strategy: explore.Random}).settle(ctx, s)
+	require.EqualValues(t, 7, s.File.Seed)
 }
