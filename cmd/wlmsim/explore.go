@@ -51,10 +51,11 @@ A block that names no node is about the whole cluster, raft and all: a turn is a
 step of a client or of a node's applier, or a message between two nodes. Its
 orders are too many to try each, so they are drawn.
 
-Each exploration happens in a worker process. If a goroutine of the explored
-nodes panics, it has broken something: the schedule under way is shown, with the
-command that repeats it. One whose process dies in another way, or that takes no
-turn for as long as --limit, is undecided and shows the same.
+Each exploration happens in a worker process, as many at a time as --jobs says;
+one alone executes as many schedules of its node at a time. If a goroutine of the
+explored nodes panics, it has broken something: the schedule under way is shown,
+with the command that repeats it. One whose process dies in another way, or that
+takes no turn for as long as --limit, is undecided and shows the same.
 
 Under several profiles a file's outcomes are also shown side by side.`,
 		Example: `  wlmsim explore scenarios/explore                              # every file
