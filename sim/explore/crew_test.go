@@ -180,6 +180,39 @@ func TestWhatDoesNotRepeatIsNotCovered(t *testing.T) {
 	require.False(t, x.complete)
 }
 
+// Promise 5: however many outcomes there are, each has the preemptions of its
+// schedule, and what broke has its steps.
+func TestManyOutcomesHaveTheirPreemptions(t *testing.T) {
+	x := toyTable(wide(addCell), 1000, 4)
+	run := x.run
+	x.run = func(c chooser, taken []uint8, traced bool) ([]uint8, bool, []laneEvent, error) {
+		turns, whole, _, err := run(c, taken, traced)
+		x.key = fmt.Append(x.key[:0], hashOf(string(x.key))>>16%400)
+		x.results[0].Verdict = check.Held
+		if o := x.outcomes[string(x.key)]; o != nil && shorter(o.turns, turns) { // so its schedule is no outcome's
+			x.results[0].Verdict = check.Broken
+		}
+		return turns, whole, []laneEvent{}, err
+	}
+	require.NoError(t, x.explore(Options{NoReduction: true, Workers: 1}.withDefaults(false)))
+	require.Greater(t, len(x.outcomes), maxConfirmed)
+	for key, o := range x.outcomes {
+		lanes, counted := []int{}, 0
+		for _, lane := range o.turns {
+			lanes = append(lanes, int(lane))
+		}
+		require.NoError(t, x.within(func() error {
+			_, _, _, err := x.run(&counting{&replay{lanes: lanes, names: x.name}, &counted}, nil, true)
+			return err
+		}))
+		require.Equal(t, key, string(x.key))
+		require.Equal(t, counted, o.Preemptions, o.turns)
+	}
+	b := x.breaches["odd"]
+	require.NotNil(t, b)
+	require.NotNil(t, b.trace)
+}
+
 // An end that comes when the schedules of outcomes are executed again does not
 // wait for all of them.
 func TestAnEndDoesNotWaitForWhatIsExecutedAgain(t *testing.T) {

@@ -83,8 +83,8 @@ type Options struct {
 	Loose bool
 	// Until ends the exploration as soon as it says so. It is asked whenever
 	// there is something new: an outcome, or a promise that does not hold. What
-	// was found is not executed again then, so that no preemptions are counted.
-	// Nil: there is more to see.
+	// was found is not executed again then, so that nobody knows whether it
+	// repeats. Nil: there is more to see.
 	Until func(*Result) bool
 	// NoReduction executes orders that cannot differ as well.
 	NoReduction bool

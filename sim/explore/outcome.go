@@ -259,6 +259,7 @@ type table struct {
 
 	// Of the execution under way.
 	last      record
+	counting  counting
 	key       []byte
 	linearKey []byte
 	values    []any
@@ -360,13 +361,14 @@ func (t *table) take(r *record) {
 	switch {
 	case o != nil:
 		if shorter(r.turns, o.turns) {
-			o.turns = append(o.turns[:0], r.turns...)
+			o.turns, o.Preemptions = append(o.turns[:0], r.turns...), r.preempt
 		}
 	case len(t.outcomes) == MaxOutcomes:
 		t.trouble = fmt.Sprintf("there are more than %d outcomes: observe less", MaxOutcomes)
 		return
 	default:
 		o = &found{turns: slices.Clone(r.turns)}
+		o.Preemptions = r.preempt
 		for i, v := range r.values {
 			o.Observed = append(o.Observed, Value{t.file.Explore.Observe[i].Name, v})
 		}
@@ -418,8 +420,11 @@ const maxConfirmed = 100
 // confirm executes the schedule of each outcome again, twice, and compares.
 func (t *table) confirm(ctx context.Context) error {
 	for n, key := range t.keys() {
-		if n == maxConfirmed || t.trouble != "" {
+		if t.trouble != "" {
 			return nil
+		}
+		if n == maxConfirmed {
+			break
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -439,10 +444,10 @@ func (t *table) retrace(ctx context.Context) error {
 			return err
 		}
 		b := t.breaches[name]
-		if o := t.outcomes[b.key]; o != nil && slices.Equal(o.turns, b.turns) {
+		if o := t.outcomes[b.key]; o != nil && o.trace != nil && slices.Equal(o.turns, b.turns) {
 			continue
 		}
-		events, trouble, err := t.again(b.key, b.turns, new(int))
+		events, trouble, err := t.again(b.key, b.turns)
 		if err != nil || t.trouble != "" {
 			return err
 		}
@@ -458,7 +463,7 @@ func (t *table) retrace(ctx context.Context) error {
 func (t *table) confirmOne(key string, o *found) error {
 	var seen [][]laneEvent
 	for amiss := 0; ; {
-		events, trouble, err := t.again(key, o.turns, &o.Preemptions)
+		events, trouble, err := t.again(key, o.turns)
 		if err != nil || t.trouble != "" {
 			return err
 		}
@@ -491,13 +496,12 @@ func (t *table) confirmOne(key string, o *found) error {
 const uncontrolled = "something runs that the controller does not control"
 
 // again executes a schedule and returns its events, or how it went another way.
-func (t *table) again(key string, turns []uint8, preemptions *int) (events []laneEvent, trouble string, err error) {
-	*preemptions = 0
+func (t *table) again(key string, turns []uint8) (events []laneEvent, trouble string, err error) {
 	var lanes []int
 	for _, lane := range turns {
 		lanes = append(lanes, int(lane))
 	}
-	c := &counting{chooser: &replay{lanes: lanes, names: t.name, wrong: errDiverged}, preemptions: preemptions}
+	c := &replay{lanes: lanes, names: t.name, wrong: errDiverged}
 	taken, _, events, err := t.run(c, nil, true)
 	switch {
 	case errors.Is(err, errDiverged):

@@ -11,6 +11,7 @@ import (
 type record struct {
 	turns   []uint8
 	whole   bool   // no lane could take a further turn
+	preempt int    // how often a lane was preempted
 	err     error  // why the schedule could not be executed
 	trouble string // why nothing can be said of it
 	key     []byte // of its outcome
@@ -24,7 +25,8 @@ func (r *record) spoilt() bool { return r.err != nil || r.trouble != "" }
 
 // try executes a schedule and notes what came of it, without taking it in.
 func (t *table) try(c chooser, r *record) {
-	r.turns, r.whole, _, r.err = t.run(c, r.turns[:0], false)
+	r.preempt, t.counting = 0, counting{chooser: c, preemptions: &r.preempt}
+	r.turns, r.whole, _, r.err = t.run(&t.counting, r.turns[:0], false)
 	r.trouble, t.trouble = t.trouble, ""
 	if errors.Is(r.err, errDiverged) || errors.Is(r.err, errTooLong) {
 		r.trouble, r.err = fmt.Sprintf("%v; schedule: %s", r.err, t.schedule(r.turns)), nil

@@ -49,7 +49,7 @@ func (r *Result) Stories() []Story {
 // traceOf returns the events of the schedule that shows what broke.
 func (r *Result) traceOf(c *Check) []laneEvent {
 	for i := range r.Outcomes {
-		if o := &r.Outcomes[i]; o.Schedule == c.Schedule {
+		if o := &r.Outcomes[i]; o.Schedule == c.Schedule && o.trace != nil {
 			return o.trace
 		}
 	}
