@@ -79,7 +79,7 @@ func (h *Hand) Shrink(ctx context.Context, s Shrinking, broken *explore.Result) 
 	defer func() { h.slot.config.Limit = limit }()
 	a, err := h.slot.do(ctx, &order{Shrink: &s}, nil)
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case ctx.Err() != nil && (err != nil || a.Shrunk == nil):
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, err
