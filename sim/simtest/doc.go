@@ -34,9 +34,9 @@
 //     command that repeats it.
 //  6. The smallest form of a failure is kept in a fail file, which is executed
 //     first from then on: the same schedule to the same end. A schedule that
-//     does not fit any more is stale, which is no pass. The fail file of a
-//     program that the test had before, or of another one that it has, is not
-//     executed, which the log says.
+//     does not fit any more, or of which nothing can be said, is stale, which is
+//     no pass. The fail file of a program that the test had before, or of another
+//     one that it has, is not executed, which the log says.
 //  7. What Groups, Users, Steps, Scenarios and Explorations draw is sound: it
 //     parses, and it breaks no promise.
 //

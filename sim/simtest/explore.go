@@ -62,7 +62,8 @@ type Exploration struct {
 // repeats it, and writes the smallest form of the failure to a fail file, which
 // is executed first from then on: while it fails, the test fails by it alone;
 // once it does not, it is removed, which the test's log says. A fail file whose
-// schedule does not fit any more is said to be stale and explored anew.
+// schedule does not fit any more, or of which nothing can be said, is said to be
+// stale and explored anew.
 //
 // A fail file belongs to the test and to the program that it explores, which is
 // the scenario with its assignments and the profile: where that has changed, its
