@@ -63,6 +63,7 @@ func Start(cfg Config) (*Gossip, error) {
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.view = newView(g.ctx, self, func() { signal(g.change) })
 	if err := g.open(address); err != nil {
+		g.shut()
 		g.cancel()
 		g.running.Wait()
 		return nil, err
@@ -399,15 +400,7 @@ func (g *Gossip) withdraw() error {
 // Close ends the node and waits for everything it started, handlers too. Without a Leave the others find it dead. Calling
 // it again does nothing.
 func (g *Gossip) Close() error {
-	g.mu.Lock()
-	closed := g.closed
-	g.closed = true
-	for _, next := range g.idle {
-		close(next)
-	}
-	g.idle = nil
-	g.mu.Unlock()
-	if closed {
+	if g.shut() {
 		return nil
 	}
 	g.leaving.Wait()
@@ -416,4 +409,16 @@ func (g *Gossip) Close() error {
 	g.transport.open.Wait()
 	g.running.Wait()
 	return err
+}
+
+// shut has nothing more spawned, ends the goroutines that wait for something to do, and says whether it was done before.
+func (g *Gossip) shut() (before bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before, g.closed = g.closed, true
+	for _, next := range g.idle {
+		close(next)
+	}
+	g.idle = nil
+	return before
 }
