@@ -1,6 +1,7 @@
 package shipped_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -58,20 +59,37 @@ func TestEveryRaceHasAFault(t *testing.T) {
 	require.ElementsMatch(t, races, slices.AppendSeq(slices.Clone(others), maps.Keys(racy)))
 }
 
-// Each race finds its fault where it is built into the node, in some order. In
-// short runs the edits only have to fit.
+// ofClusters is the same of a whole cluster, where neither a switch nor a change of
+// the file plants a fault.
+var ofClusters = map[string]edit{
+	// A command whose leader was lost is sent again.
+	"leadership-moves-during-an-update": {"sim/node/propose.go", "\tcase cluster.KindOf(err) == notLeadingKind, errors.Is(err, gossip.ErrUnknownMember)",
+		"\tcase errors.Is(lost, errLeaderLost), cluster.KindOf(err) == notLeadingKind, errors.Is(err, gossip.ErrUnknownMember)"},
+}
+
+// Each race finds its fault where it is built into the node, in some order; of a
+// whole cluster in some of those that are drawn. In short runs the edits only have
+// to fit.
 func TestRacesFindFaultsThatAreBuiltIn(t *testing.T) {
 	for race, fault := range racy {
-		t.Run(race, func(t *testing.T) {
-			overlay := fault.overlay(t, t.TempDir())
-			if os.Getenv("WLMSIM_SOAK") == "" {
-				return
-			}
-			command := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-v", "-overlay", overlay, "-run", "^TestTheFilesHoldInEveryOrder$/^"+race+"$", "../explore")
-			command.Env = append(os.Environ(), "GOTOOLCHAIN=local", "WLMSIM_SOAK=")
-			out, err := command.CombinedOutput()
-			require.Error(t, err, "%s", out)
-			require.Contains(t, string(out), "--- FAIL: TestTheFilesHoldInEveryOrder/"+race+" ")
-		})
+		t.Run(race, func(t *testing.T) { requireFound(t, fault, 1, "TestTheFilesHoldInEveryOrder", race) })
 	}
+	for race, fault := range ofClusters {
+		t.Run(race, func(t *testing.T) { requireFound(t, fault, 10, "TestWholeClustersKeepTheirPromises", race) })
+	}
+}
+
+// requireFound runs a test of package explore on the file of a race, some times
+// over, with a fault built into the node.
+func requireFound(t *testing.T, fault edit, times int, test, race string) {
+	t.Helper()
+	overlay := fault.overlay(t, t.TempDir())
+	if os.Getenv("WLMSIM_SOAK") == "" {
+		return
+	}
+	command := exec.CommandContext(t.Context(), "go", "test", "-vet=off", fmt.Sprint("-count=", times), "-v", "-overlay", overlay, "-run", "^"+test+"$/^"+race+"$", "../explore")
+	command.Env = append(os.Environ(), "GOTOOLCHAIN=local", "WLMSIM_SOAK=")
+	out, err := command.CombinedOutput()
+	require.Error(t, err, "%s", out)
+	require.Regexp(t, "--- FAIL: "+test+"/"+race+"[ /]", string(out))
 }
