@@ -45,13 +45,13 @@ expect:
 steps:
   - {at: 1s, partition: {sides: [[d1], rest]}}
   - {at: 1s, crash: {node: d2}}
-  - {at: 9s, search: {id: down, via: d2}}
-  - {at: 10s, expect: ['state("m1").members == 4']}
-  - {at: 10s, restart: {node: d2}}
-  - {at: 10s, restart: {node: m1}}
-  - {at: 11s, heal: {}}
-  - {at: 30s, expect: ['state("m1").members == 6', 'state("d1").members == 6']}
-  - {at: 30s, search: {id: up, via: d2}}
+  - {at: 59s, search: {id: down, via: d2}}
+  - {at: 60s, expect: ['state("m1").members == 4']}
+  - {at: 61s, restart: {node: d2}}
+  - {at: 61s, restart: {node: m1}}
+  - {at: 62s, heal: {}}
+  - {at: 120s, expect: ['state("m1").members == 6', 'state("d1").members == 6']}
+  - {at: 120s, search: {id: up, via: d2}}
 expect:
   - down.status == 0 and up.status == 200
 `,
