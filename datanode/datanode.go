@@ -220,5 +220,5 @@ func (d *DataNode) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := &d.pool
-	return Stats{Active: p.active, Queued: p.queued, Completed: p.completed, Rejected: p.rejected, Cancelled: p.cancelled}
+	return Stats{Active: p.active, Queued: p.queue.Len(), Completed: p.completed, Rejected: p.rejected, Cancelled: p.cancelled}
 }

@@ -1,6 +1,10 @@
 package datanode
 
-import "time"
+import (
+	"time"
+
+	"github.com/wlmsim/wlmsim/internal/chain"
+)
 
 // progress is where a task stands.
 type progress uint8
@@ -20,8 +24,7 @@ type shardTask struct {
 	service  time.Duration
 	ends     time.Time // while running
 	progress progress
-	before   *shardTask // neighbours in the queue, while waiting
-	after    *shardTask
+	place    chain.Place[shardTask] // in the queue, while waiting
 }
 
 // job is the tasks of one search. Its fields belong to the pool's lock.
@@ -42,13 +45,13 @@ func (j *job) rouse() {
 	}
 }
 
-// pool is a number of workers with a queue before them, as counts and a list.
+// pool is a number of workers with a queue before them.
 // It reads no clock and takes no lock; its owner does both.
 type pool struct {
 	workers, places int
 
-	active, queued int
-	first, last    *shardTask
+	active int
+	queue  chain.List[shardTask]
 
 	completed, rejected, cancelled uint64
 }
@@ -63,9 +66,10 @@ func (p *pool) submit(j *job, now time.Time) {
 		case p.active < p.workers:
 			j.open++
 			p.start(t, now)
-		case p.queued < p.places:
+		case p.queue.Len() < p.places:
 			j.open++
-			p.enqueue(t)
+			t.progress = waiting
+			p.queue.Add(t, &t.place)
 		default:
 			t.progress = refused
 			p.rejected++
@@ -113,9 +117,9 @@ func (p *pool) advance(j *job, now time.Time) (next time.Time) {
 
 // dispatch starts waiting tasks while workers are free.
 func (p *pool) dispatch(now time.Time) {
-	for p.active < p.workers && p.first != nil {
-		t := p.first
-		p.unlink(t)
+	for p.active < p.workers && p.queue.Len() > 0 {
+		t := p.queue.First()
+		p.queue.Remove(&t.place)
 		p.start(t, now)
 		t.job.rouse()
 	}
@@ -128,7 +132,7 @@ func (p *pool) abandon(j *job, now time.Time) {
 		case running:
 			p.active--
 		case waiting:
-			p.unlink(t)
+			p.queue.Remove(&t.place)
 		case planned:
 		default:
 			continue
@@ -138,31 +142,4 @@ func (p *pool) abandon(j *job, now time.Time) {
 	}
 	j.open = 0
 	p.dispatch(now)
-}
-
-func (p *pool) enqueue(t *shardTask) {
-	p.queued++
-	t.progress = waiting
-	t.before = p.last
-	if p.last == nil {
-		p.first = t
-	} else {
-		p.last.after = t
-	}
-	p.last = t
-}
-
-func (p *pool) unlink(t *shardTask) {
-	p.queued--
-	if t.before == nil {
-		p.first = t.after
-	} else {
-		t.before.after = t.after
-	}
-	if t.after == nil {
-		p.last = t.before
-	} else {
-		t.after.before = t.before
-	}
-	t.before, t.after = nil, nil
 }

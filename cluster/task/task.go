@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/internal/chain"
 )
 
 // Cancelled is the kind of the error that ends a task which somebody cancelled.
@@ -105,10 +106,9 @@ type Task struct {
 	started  time.Time
 
 	// Guarded by the registry's lock.
-	before, after *Task // its neighbours in the list
-	listed        bool
-	cancelled     bool
-	over          chan struct{} // closed by End; nil while nobody waits for it
+	place     chain.Place[Task]
+	cancelled bool
+	over      chan struct{} // closed by End; nil while nobody waits for it
 }
 
 type taskKey struct{}
@@ -140,10 +140,9 @@ func (t *Task) ID() ID {
 type Registry struct {
 	node string
 
-	mu             sync.Mutex
-	number         uint64 // the last one given
-	pieces         int    // under way
-	oldest, newest *Task  // the ends of the list of what is under way, in order of the numbers
+	mu     sync.Mutex
+	number uint64           // the last one given
+	listed chain.List[Task] // the pieces of work under way, in order of the numbers
 }
 
 // New returns the registry of a node, whose id, not its name, is given.
@@ -182,33 +181,7 @@ func (r *Registry) enter(t *Task) {
 	defer r.mu.Unlock()
 	t.first = r.number + 1
 	r.number += uint64(t.spec.Count)
-	r.addLocked(t)
-}
-
-func (r *Registry) addLocked(t *Task) {
-	r.pieces++
-	t.listed, t.before = true, r.newest
-	if r.newest == nil {
-		r.oldest = t
-	} else {
-		r.newest.after = t
-	}
-	r.newest = t
-}
-
-func (r *Registry) removeLocked(t *Task) {
-	r.pieces--
-	if t.before == nil {
-		r.oldest = t.after
-	} else {
-		t.before.after = t.after
-	}
-	if t.after == nil {
-		r.newest = t.before
-	} else {
-		t.after.before = t.before
-	}
-	t.listed, t.before, t.after = false, nil, nil
+	r.listed.Add(t, &t.place)
 }
 
 // End takes the task out of the list.
@@ -218,9 +191,7 @@ func (t *Task) End() {
 	}
 	r := t.registry
 	r.mu.Lock()
-	if t.listed {
-		r.removeLocked(t)
-	}
+	r.listed.Remove(&t.place)
 	if t.over != nil {
 		close(t.over)
 		t.over = nil
@@ -265,7 +236,7 @@ func (t *Task) isCancelled() bool {
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.pieces
+	return r.listed.Len()
 }
 
 // chosen is a task that a filter took.
@@ -279,7 +250,7 @@ func (r *Registry) choose(f Filter) []chosen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []chosen
-	for t := r.oldest; t != nil; t = t.after {
+	for t := range r.listed.All() {
 		for number := t.first; number < t.first+uint64(t.spec.Count); number++ {
 			if f.takes(t, number) {
 				found = append(found, chosen{t, number})
@@ -325,7 +296,7 @@ func (r *Registry) Cancel(ctx context.Context, f Filter, reason string, wait boo
 // await waits until a task is over and says whether it came to that.
 func (r *Registry) await(ctx context.Context, t *Task) bool {
 	r.mu.Lock()
-	if !t.listed {
+	if !t.place.Listed() {
 		r.mu.Unlock()
 		return true
 	}

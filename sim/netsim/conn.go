@@ -3,11 +3,12 @@ package netsim
 import (
 	"errors"
 	"io"
-	"iter"
 	"net"
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/wlmsim/wlmsim/internal/chain"
 )
 
 // stream is one connection with both its ends.
@@ -29,7 +30,7 @@ type conn struct {
 	opened                      bool  // the dialer has its answer, or the listener took it
 	gone                        error // why this end is over; nil while it is not
 	readDeadline, writeDeadline time.Time
-	prev, next                  *conn // on its host's list
+	place                       chain.Place[conn] // among those of its host
 }
 
 // Errors of a stream's end, in the words of package net.
@@ -185,7 +186,7 @@ func (c *conn) abortLocked(cause error) {
 // end is gone too, nobody is left to see what is under way.
 func (c *conn) leaveLocked(cause error) {
 	c.gone = cause
-	c.host.conns.remove(c)
+	c.host.conns.Remove(&c.place)
 	c.in.bytes.drop(c.in.arrived)
 	if c.in.owed > 0 { // credit that no longer can come: let them write, and learn that nobody reads
 		c.in.writers.wake()
@@ -237,44 +238,4 @@ func (c *conn) setDeadlines(read, write *time.Time) error {
 // failed dresses an error as package net does.
 func (c *conn) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
-}
-
-// connList is the open connections of a host, in order of their opening.
-type connList struct{ first, last *conn }
-
-func (l *connList) add(c *conn) {
-	c.prev = l.last
-	if l.last == nil {
-		l.first = c
-	} else {
-		l.last.next = c
-	}
-	l.last = c
-}
-
-func (l *connList) remove(c *conn) {
-	if c.prev == nil {
-		l.first = c.next
-	} else {
-		c.prev.next = c.next
-	}
-	if c.next == nil {
-		l.last = c.prev
-	} else {
-		c.next.prev = c.prev
-	}
-	c.prev, c.next = nil, nil
-}
-
-// all yields the connections; the one that is yielded may be removed.
-func (l *connList) all() iter.Seq[*conn] {
-	return func(yield func(*conn) bool) {
-		for c := l.first; c != nil; {
-			next := c.next
-			if !yield(c) {
-				return
-			}
-			c = next
-		}
-	}
 }

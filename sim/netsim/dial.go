@@ -48,7 +48,7 @@ func (h *Host) begin(address string) (*conn, error) {
 	n.streams++
 	n.stats.Dials++
 	s := n.newStreamLocked(h, to, port)
-	h.conns.add(&s.dialer)
+	h.conns.Add(&s.dialer, &s.dialer.place)
 	return &s.dialer, nil
 }
 

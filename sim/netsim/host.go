@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+
+	"github.com/wlmsim/wlmsim/internal/chain"
 )
 
 // Host is one machine of the network. Its methods may be called from any
@@ -22,7 +24,7 @@ type Host struct {
 	down      bool
 	listeners map[int]*listener
 	packets   map[int]*PacketConn
-	conns     connList
+	conns     chain.List[conn]
 	dialPort  int // the last one dialled from
 }
 
@@ -94,7 +96,7 @@ func (h *Host) shutLocked(cause error) {
 	for _, port := range slices.Sorted(maps.Keys(h.packets)) {
 		h.packets[port].closeLocked()
 	}
-	for c := range h.conns.all() {
+	for c := range h.conns.All() {
 		c.abortLocked(cause)
 	}
 }

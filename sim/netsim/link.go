@@ -229,7 +229,7 @@ func (l *link) resumeLocked() {
 	for _, h := range stalled {
 		h.resumeLocked()
 	}
-	for c := range l.from.conns.all() {
+	for c := range l.from.conns.All() {
 		if c.in.owed > 0 && c.in.back == l {
 			c.in.owed = 0
 			c.in.writers.wake()

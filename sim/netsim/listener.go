@@ -85,7 +85,7 @@ func (c *conn) dialledLocked() {
 		return
 	}
 	c.opened = true
-	c.host.conns.add(c)
+	c.host.conns.Add(c, &c.place)
 	l.backlog.push(c)
 	l.acceptors.wake()
 	c.out.sendLocked(Connected, 0)
