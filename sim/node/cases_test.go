@@ -459,7 +459,6 @@ func TestAFullDiskStopsNoThrottlingAndLosesNothing(t *testing.T) {
 // every node; one more is refused, and no version moves.
 func TestTheGreatestLimitReadsBackTheSameOnEveryNode(t *testing.T) {
 	inLab(t, "m1 m2 m3", nil, func(l *lab) {
-		time.Sleep(time.Second) // the last node's entry into the state is everywhere
 		c := l.client()
 		defer c.transport.CloseIdleConnections()
 		send := func(method, name, path, body string) (int, string) {

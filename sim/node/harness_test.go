@@ -54,7 +54,7 @@ type lab struct {
 	log    *slog.Logger
 }
 
-// inLab runs a test in a bubble with a lab of the given nodes, all ready. Names
+// inLab runs a test in a bubble with a lab of the given nodes, all settled. Names
 // that begin with d are data nodes, all others managers; a manager of a lab
 // without data nodes holds shards too.
 func inLab(t *testing.T, names string, tune func(*node.Config), test func(*lab)) {
@@ -85,6 +85,7 @@ func runLab(t testing.TB, network netsim.Config, names string, tune func(*node.C
 		l.start(name)
 	}
 	l.awaitReady(l.names...)
+	l.awaitSettled()
 	test(l)
 }
 
@@ -186,23 +187,55 @@ func (l *lab) awaitReady(names ...string) {
 	}
 }
 
-// leader returns the name of the leader that all running nodes agree on.
-func (l *lab) leader() string {
+// awaitSettled waits until every running node sees all of them alive, and has
+// applied that all of them are in the state: from then on no version comes that
+// the test did not make. A node is ready as soon as it is in the state itself,
+// while the entries of others are still on their way.
+func (l *lab) awaitSettled() {
+	l.t.Helper()
+	l.await("settled nodes", func() bool {
+		applied := map[uint64]bool{}
+		for _, n := range l.nodes {
+			applied[n.Applied()] = true
+			alive := 0
+			for _, m := range n.Members() {
+				if known := n.State().Node(m.Name); m.Alive && known != nil && known.ID == l.ids[m.Name] {
+					alive++
+				}
+			}
+			if alive < len(l.nodes) {
+				return false
+			}
+		}
+		return len(applied) == 1
+	})
+}
+
+// await waits until a condition holds, looking every 10 ms.
+func (l *lab) await(what string, is func() bool) {
 	l.t.Helper()
 	for range int(patience / (10 * time.Millisecond)) {
-		seen := map[string]bool{}
-		for _, n := range l.nodes {
-			seen[n.Leader()] = true
-		}
-		for name := range seen {
-			if len(seen) == 1 && l.nodes[name] != nil {
-				return name
-			}
+		if is() {
+			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	require.Fail(l.t, "the nodes do not agree on a leader")
-	return ""
+	require.Fail(l.t, "waited too long", what)
+}
+
+// leader returns the name of the leader that all running nodes agree on.
+func (l *lab) leader() string {
+	l.t.Helper()
+	leader := ""
+	l.await("a leader that all agree on", func() bool {
+		seen := map[string]bool{}
+		for _, n := range l.nodes {
+			leader = n.Leader()
+			seen[leader] = true
+		}
+		return len(seen) == 1 && l.nodes[leader] != nil
+	})
+	return leader
 }
 
 // follower returns a running manager that does not lead.
@@ -305,20 +338,16 @@ func (l *lab) throttledCount(name, group string) uint64 {
 	return stats[0].Throttled
 }
 
-// awaitVersion waits until a node has applied what another one has.
+// awaitSame waits until nodes have published the same version.
 func (l *lab) awaitSame(names ...string) {
 	l.t.Helper()
-	for range int(patience / (10 * time.Millisecond)) {
+	l.await(fmt.Sprint("one version on ", names), func() bool {
 		versions := map[uint64]bool{}
 		for _, name := range names {
 			versions[l.nodes[name].State().Version()] = true
 		}
-		if len(versions) == 1 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	require.Fail(l.t, "the nodes do not have one version", "%v", names)
+		return len(versions) == 1
+	})
 }
 
 func (l *lab) holdStep(name string, step probe.Step, filter probe.Filter) {
