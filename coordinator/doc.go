@@ -68,8 +68,10 @@
 // answers that are reduced at once, what the request says goes before what its
 // group says, and that before the cluster's setting; with
 // override_request_values the group goes before the request. Without any of
-// them a data node serves all its shards of a search at once, where OpenSearch
-// asks for five at a time: one message carries them all. search.max_buckets has
+// them a data node serves [DefaultConcurrentShards] of its shards at once, and
+// all of them for the next page of a scroll. One message carries all shards of a
+// node and the node itself counts, so that the shards after the first ones wait
+// for no message, as they would in OpenSearch. search.max_buckets has
 // no effect, since a simulated search has no aggregations and makes no buckets.
 //
 // Nested searches. A query that looks terms up by another query has that search

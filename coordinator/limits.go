@@ -22,12 +22,17 @@ const (
 // the request or its group says otherwise, as in OpenSearch.
 const DefaultBatchedReduce = 512
 
+// DefaultConcurrentShards is how many shards of a search one data node works on
+// at once unless the request or its group says otherwise. Source: OpenSearch's
+// SearchRequest; the next page of a scroll has no such bound there, nor here.
+const DefaultConcurrentShards = 5
+
 // limits are what a search is held to: its request's, else its group's, else
 // the cluster's; a group that overrides requests comes first.
 type limits struct {
 	timeout     time.Duration // 0: none
 	cancelAfter time.Duration // 0: never
-	concurrency int           // 0: no bound
+	concurrency int
 	reduce      int
 }
 
@@ -62,7 +67,7 @@ func limitsOf(r *Request, g *cluster.Group, state *cluster.State) limits {
 	return limits{
 		timeout:     length(r.Timeout, groupTimeout, state.SearchTimeout()),
 		cancelAfter: length(r.CancelAfter, groupCancelAfter, state.CancelAfter()),
-		concurrency: number(r.MaxConcurrentShards, groupConcurrency, 0),
+		concurrency: number(r.MaxConcurrentShards, groupConcurrency, DefaultConcurrentShards),
 		reduce:      number(r.BatchedReduce, groupReduce, DefaultBatchedReduce),
 	}
 }

@@ -188,6 +188,9 @@ func (s *search) template(ctx context.Context) wire.SearchRequest {
 	if s.request.Count {
 		r.From, r.Size = 0, 0
 	}
+	if s.request.ScrollID != "" {
+		r.Concurrency = 0 // upstream asks all shards of a next page at once
+	}
 	switch {
 	case s.kept != nil:
 		r.Context, r.KeepAlive, r.Point = s.kept.Context, s.request.Scroll, s.request.PointID
@@ -235,13 +238,14 @@ func (s *search) ask(ctx context.Context, p *plan, template wire.SearchRequest, 
 	fan, stop := s.fanContext(ctx)
 	defer stop()
 	now := s.prepare(fan, p, template, fill)
+	defer takeBack(s.calls)
 	for i := range s.calls {
 		if why := s.c.couriers.send(&s.calls[i]); why != nil {
 			now.take(&s.calls[i], nil, why)
 		}
 	}
 	if template.Phase == wire.Query || template.Phase == wire.OpenScroll {
-		s.at(probe.FannedOut, 0)
+		s.fannedOut(fan)
 	}
 	select {
 	case <-now.answered:
@@ -255,6 +259,26 @@ func (s *search) ask(ctx context.Context, p *plan, template wire.SearchRequest, 
 		return errClosing(s.c.config.Node)
 	}
 	return nil
+}
+
+// takeBack ends the calls that were sent and have no answer.
+func takeBack(calls []call) {
+	for i := range calls {
+		if sent := calls[i].sent; sent != nil {
+			sent.Cancel()
+		}
+	}
+}
+
+// fannedOut is the step after the last call was sent. A search that is held
+// there takes them back in time all the same.
+func (s *search) fannedOut(fan context.Context) {
+	if !s.c.config.Probe.On() {
+		return
+	}
+	calls := s.calls
+	defer context.AfterFunc(fan, func() { takeBack(calls) })()
+	s.at(probe.FannedOut, 0)
 }
 
 // fanContext returns the context of the requests to data nodes. The limit

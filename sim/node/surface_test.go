@@ -812,7 +812,7 @@ func TestTheSettingsOfAGroup(t *testing.T) {
 		ends(10*time.Second, "&timeout=30s")
 		set()
 		configure("search.default_search_timeout", "-1")
-		ends(time.Minute, "")
+		ends(time.Minute, "&max_concurrent_shard_requests=6")
 
 		cancelled := func(want time.Duration, query string) {
 			s.lab.t.Helper()
@@ -832,14 +832,15 @@ func TestTheSettingsOfAGroup(t *testing.T) {
 		set()
 		configure("search.cancel_after_time_interval", "-1")
 
-		// Six shards on one node: one after the other, two or three at a time.
+		// Six shards on one node: one after the other, two, three or all at a time, five unless told.
 		served := func(want time.Duration, query string) {
 			s.lab.t.Helper()
 			d, r := took(query, "10s")
 			require.Equal(s.lab.t, http.StatusOK, r.status)
 			require.Equal(s.lab.t, want, d)
 		}
-		served(10*time.Second, "")
+		served(20*time.Second, "") // five, then the sixth
+		served(10*time.Second, "&max_concurrent_shard_requests=6")
 		served(60*time.Second, "&max_concurrent_shard_requests=1")
 		set("search.max_concurrent_shard_requests", "2")
 		served(30*time.Second, "")
