@@ -118,7 +118,7 @@ func TestOutboxAgainstANaiveOne(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				id++
-				it := item{frame: frame{kind: kindRequest, id: id, body: make([]byte, rapid.IntRange(0, 50).Draw(t, "size"))}, call: &call{id: id}}
+				it := item{frame: frame{kind: kindRequest, id: id, body: make([]byte, rapid.IntRange(0, 50).Draw(t, "size"))}, call: &Call{id: id}}
 				room := 1
 				if rapid.Bool().Draw(t, "answer") {
 					it.kind, it.call, room = kindAnswer, nil, 2
@@ -190,8 +190,8 @@ func TestCancelThatOvertakesItsRequest(t *testing.T) {
 
 // Ids are unique in one life of the requester, not among those that are asked.
 func TestOnlyTheLifeThatWasAskedCanAnswer(t *testing.T) {
-	c := calls{open: make(map[uint64]*call)}
-	k := c.start("m1@10.0.0.1:7946#1")
+	c := calls{open: make(map[uint64]*Call)}
+	k := c.start(&Call{life: "m1@10.0.0.1:7946#1"})
 	require.Same(t, k, c.find(k.life, k.id))
 	require.Nil(t, c.find("m1@10.0.0.1:7946#2", k.id))
 	require.Nil(t, c.find(k.life, k.id+1))

@@ -56,12 +56,12 @@ func Start(cfg Config) (*Gossip, error) {
 
 	g := &Gossip{
 		cfg: cfg, life: life(self.Name, address, cfg.Life),
-		calls: calls{open: make(map[uint64]*call)}, slots: slots{most: cfg.Bounds.Handled},
+		calls: calls{open: make(map[uint64]*Call)}, slots: slots{most: cfg.Bounds.Handled},
 		ready: make(chan struct{}), refused: make(chan struct{}),
 		visits: make(map[string]int), change: make(chan struct{}, 1), owed: make(chan struct{}, 1),
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
-	g.view = newView(g.ctx, self, func() { signal(g.change) })
+	g.view = newView(g.ctx, self, func() { signal(g.change) }, func() { g.spawn(g.loseCalls) })
 	if err := g.open(address); err != nil {
 		g.shut()
 		g.cancel()
@@ -211,14 +211,44 @@ func (g *Gossip) Request(ctx context.Context, to string, body []byte) ([]byte, e
 	if err := g.sendable(ctx, body); err != nil {
 		return nil, err
 	}
+	return wait(ctx, func(outcome func([]byte, error)) (*Call, error) { return g.begin(to, body, outcome) })
+}
+
+// Ask is Request for who has no goroutine to wait with: it returns at once. An error is the outcome; without one, outcome
+// is called exactly once with what Request would return. It must not block: it runs where the answer was read, at times
+// before Ask returns. In place of a context there is [Call.Cancel].
+func (g *Gossip) Ask(to string, body []byte, outcome func([]byte, error)) (*Call, error) {
+	if err := g.sendable(context.Background(), body); err != nil {
+		return nil, err
+	}
+	return g.begin(to, body, outcome)
+}
+
+func (g *Gossip) begin(to string, body []byte, outcome func([]byte, error)) (*Call, error) {
 	if to == g.cfg.Self.Name {
-		return g.askSelf(ctx, body)
+		return g.askSelf(body, outcome)
 	}
 	p, session, err := g.view.target(to)
 	if err != nil {
 		return nil, err
 	}
-	return g.ask(ctx, session, p, kindRequest, body)
+	return g.ask(session, p, kindRequest, body, outcome)
+}
+
+// wait asks and waits for the outcome, or until ctx ends.
+func wait(ctx context.Context, ask func(outcome func([]byte, error)) (*Call, error)) ([]byte, error) {
+	done := make(chan result, 1)
+	c, err := ask(func(body []byte, err error) { done <- result{body, err} })
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-done:
+		return r.body, r.err
+	case <-ctx.Done():
+		c.Cancel()
+		return nil, ctx.Err()
+	}
 }
 
 // Send sends body to a member without waiting for anything. A nil error means that it was queued. Errors: ErrUnknownMember,
@@ -254,78 +284,83 @@ func (g *Gossip) tooLarge(body []byte) error {
 	return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(body), g.cfg.Bounds.MessageBytes)
 }
 
-// ask sends a frame that wants an answer, and waits for it.
-func (g *Gossip) ask(ctx, session context.Context, to *peer, k kind, body []byte) ([]byte, error) {
-	c := g.calls.start(to.life)
-	defer g.calls.end(c)
+// ask sends a frame that wants an answer.
+func (g *Gossip) ask(session context.Context, to *peer, k kind, body []byte, outcome func([]byte, error)) (*Call, error) {
 	to.waiting.Add(1)
-	defer to.waiting.Add(-1)
-	if err := g.post(to, item{frame: frame{kind: k, id: c.id, body: body}, call: c}); err != nil {
+	c := g.calls.start(&Call{g: g, to: to, life: to.life, session: session, outcome: outcome})
+	err := g.post(to, item{frame: frame{kind: k, id: c.id, body: body}, call: c})
+	switch {
+	case err != nil && c.end():
 		return nil, err
+	case session.Err() != nil: // whoever ended it may not have seen the call
+		c.lost()
 	}
 	signal(g.owed)
-	select {
-	case r := <-c.done:
-		return r.body, r.err
-	case <-session.Done():
-		return g.lost(c, to)
-	case <-ctx.Done():
-		return g.giveUp(ctx, c, to)
+	return c, nil
+}
+
+// Cancel gives a call up: the peer's handler is told, unless the request has not been sent yet or the outcome was there
+// before. It does not block.
+func (c *Call) Cancel() {
+	if c.over.Load() {
+		return
+	}
+	if c.to != nil && !c.drop() {
+		c.g.reply(c.to, frame{kind: kindCancel, id: c.id})
+	}
+	c.finish(result{err: context.Canceled})
+	if c.stop != nil {
+		c.stop()
 	}
 }
 
-// lost is the outcome of a call whose peer is gone, unless it has answered in the same instant.
-func (g *Gossip) lost(c *call, to *peer) ([]byte, error) {
+// lost is the outcome of a call whose peer is gone.
+func (c *Call) lost() {
 	sent := !c.drop()
-	select {
-	case r := <-c.done:
-		return r.body, r.err
-	default:
+	if c.to == nil || c.g.ctx.Err() != nil {
+		c.finish(result{err: ErrClosed})
+		return
 	}
-	if g.ctx.Err() != nil {
-		return nil, ErrClosed
-	}
-	return nil, goneError(to.name, sent, nil)
+	c.finish(result{err: goneError(c.to.name, sent, nil)})
 }
 
-// giveUp takes a call back, or tells the peer if it has been sent.
-func (g *Gossip) giveUp(ctx context.Context, c *call, to *peer) ([]byte, error) {
-	if !c.drop() {
-		g.reply(to, frame{kind: kindCancel, id: c.id})
+// loseCalls ends the calls of sessions that are over.
+func (g *Gossip) loseCalls() {
+	for _, c := range g.calls.orphans() {
+		c.lost()
 	}
-	return nil, ctx.Err()
 }
 
 // askSelf handles a request of this node to itself.
-func (g *Gossip) askSelf(ctx context.Context, body []byte) ([]byte, error) {
+func (g *Gossip) askSelf(body []byte, outcome func([]byte, error)) (*Call, error) {
 	self := g.cfg.Self.Name
 	if !g.slots.take() {
 		return nil, fmt.Errorf("%w: %s", ErrBusy, self)
 	}
-	hctx, cancel := context.WithCancel(g.ctx)
-	defer cancel()
+	ctx, stop := context.WithCancel(g.ctx)
+	c := g.calls.start(&Call{g: g, session: ctx, stop: stop, outcome: outcome})
 	body = bytes.Clone(body)
-	done := make(chan frame, 1)
 	ran := g.spawn(func() {
 		defer g.slots.free()
-		out, err := g.cfg.Handler(hctx, self, body)
-		done <- g.outcome(1, bytes.Clone(out), err)
+		defer stop()
+		out, err := g.cfg.Handler(ctx, self, body)
+		switch f := g.outcome(c.id, bytes.Clone(out), err); {
+		case g.ctx.Err() != nil: // and so the handler's context was
+			c.lost()
+		case f.kind == kindFailure:
+			c.finish(result{err: &RemoteError{Member: self, Text: string(f.body)}})
+		default:
+			c.finish(result{body: f.body})
+		}
 	})
 	if !ran {
+		stop()
 		g.slots.free()
-		return nil, ErrClosed
-	}
-	select {
-	case f := <-done:
-		if f.kind == kindFailure {
-			return nil, &RemoteError{Member: self, Text: string(f.body)}
+		if c.end() {
+			return nil, ErrClosed
 		}
-		return f.body, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-g.ctx.Done():
-		return nil, ErrClosed
 	}
+	return c, nil
 }
 
 // checkSilent dials the address of every member that owes an answer and was sent nothing for a while: if it refuses, or
@@ -405,6 +440,7 @@ func (g *Gossip) Close() error {
 	}
 	g.leaving.Wait()
 	g.cancel()
+	g.loseCalls()
 	err := g.list.Shutdown()
 	g.transport.open.Wait()
 	g.running.Wait()

@@ -272,7 +272,9 @@ func unlessEarlier(address string, second *peer) slog.Level {
 func (g *Gossip) answers(p *peer) bool {
 	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.Timings.NameProbe)
 	defer cancel()
-	_, err := g.ask(ctx, g.view.session(p), p, kindCheck, nil)
+	_, err := wait(ctx, func(outcome func([]byte, error)) (*Call, error) {
+		return g.ask(g.view.session(p), p, kindCheck, nil, outcome)
+	})
 	return err == nil
 }
 

@@ -391,6 +391,74 @@ func TestCloseEndsEverythingUnderWay(t *testing.T) {
 	})
 }
 
+// Who asks without waiting learns each outcome once, and what came first counts.
+func TestAskTellsTheOutcomeOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fabric) {
+		ended := make(chan string, 10) // whose requests' contexts have ended
+		m1, m2, m3 := f.trio(t, func(c *gossip.Config) {
+			c.Handler = func(ctx context.Context, from string, body []byte) ([]byte, error) {
+				if string(body) == "answer" {
+					return []byte("from " + c.Self.Name), nil
+				}
+				<-ctx.Done()
+				ended <- c.Self.Name
+				return nil, ctx.Err()
+			}
+		})
+		outcomes := make(chan error, 10)
+		ask := func(to, body string) *gossip.Call {
+			c, err := m1.Ask(to, []byte(body), func(answer []byte, err error) {
+				if err == nil && string(answer) != "from "+to {
+					err = errors.New(string(answer))
+				}
+				outcomes <- err
+			})
+			require.NoError(t, err)
+			return c
+		}
+		only := func() error {
+			time.Sleep(time.Second)
+			require.Len(t, outcomes, 1)
+			return <-outcomes
+		}
+		for _, to := range []string{"m1", "m2"} {
+			c := ask(to, "answer")
+			require.NoError(t, only())
+			c.Cancel()
+			c = ask(to, "wait")
+			time.Sleep(time.Second)
+			require.Empty(t, outcomes)
+			c.Cancel()
+			c.Cancel()
+			require.ErrorIs(t, only(), context.Canceled)
+			require.Equal(t, to, <-ended)
+			c = ask(to, "wait")
+			c.Cancel() // at once: its handler may have begun or not
+			require.ErrorIs(t, only(), context.Canceled)
+			for len(ended) > 0 {
+				<-ended
+			}
+		}
+		_, err := m1.Ask("m4", nil, func([]byte, error) { t.Error("an error is the outcome") })
+		require.ErrorIs(t, err, gossip.ErrUnknownMember)
+
+		c := ask("m2", "wait")
+		time.Sleep(time.Second)
+		closeAll(t, m2)
+		require.ErrorIs(t, <-outcomes, gossip.ErrGone)
+		c.Cancel()
+		ask("m3", "wait")
+		ask("m1", "wait")
+		time.Sleep(time.Second)
+		closeAll(t, m1)
+		require.ErrorIs(t, <-outcomes, gossip.ErrClosed)
+		require.ErrorIs(t, only(), gossip.ErrClosed)
+		_, err = m1.Ask("m3", nil, func([]byte, error) { t.Error("an error is the outcome") })
+		require.ErrorIs(t, err, gossip.ErrClosed)
+		closeAll(t, m3)
+	})
+}
+
 // A stranger who speaks memberlist's protocol can say anything.
 func TestWhatIsNoMessageIsLoggedAndDropped(t *testing.T) {
 	var buf lockedBuffer

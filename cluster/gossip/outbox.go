@@ -1,6 +1,8 @@
 package gossip
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -8,17 +10,22 @@ import (
 	"time"
 )
 
-// call is a request that waits for its answer.
-type call struct {
-	id    uint64
-	life  string // who must answer
-	since time.Time
+// Call is a request that waits for its outcome. [Gossip.Ask] makes it.
+type Call struct {
+	g       *Gossip
+	id      uint64
+	to      *peer // nil: this node itself
+	life    string
+	session context.Context // that it hangs on: of its peer, or its own
+	stop    func()          // ends the handler; nil but of this node itself
+	outcome func([]byte, error)
+	state   atomic.Int32
+	over    atomic.Bool
 
+	since time.Time
 	// The mutex of calls guards the rest.
 	asked   time.Time // when the peer was last asked whether it has the request
 	unknown time.Time // when it first said that it has not
-	state   atomic.Int32
-	done    chan result // holds one
 }
 
 type result struct {
@@ -34,42 +41,68 @@ const (
 )
 
 // drop takes a call back; it returns false if it was sent.
-func (c *call) drop() bool {
+func (c *Call) drop() bool {
 	return c.state.CompareAndSwap(callQueued, callDropped) || c.state.Load() == callDropped
 }
 
-// finish hands over the outcome; only the first one counts.
-func (c *call) finish(r result) {
-	select {
-	case c.done <- r:
-	default:
+// finish hands over the outcome; only the first one counts. It is called under no lock.
+func (c *Call) finish(r result) {
+	if c.end() {
+		c.outcome(r.body, r.err)
 	}
+}
+
+// end says whether the call was not over before.
+func (c *Call) end() bool {
+	if !c.over.CompareAndSwap(false, true) {
+		return false
+	}
+	c.g.calls.end(c)
+	if c.to != nil {
+		c.to.waiting.Add(-1)
+	}
+	return true
 }
 
 // calls are the requests under way, by id.
 type calls struct {
 	mu   sync.Mutex
 	next uint64
-	open map[uint64]*call
+	open map[uint64]*Call
 }
 
-func (c *calls) start(life string) *call {
+func (c *calls) start(k *Call) *Call {
+	k.since = time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next++
-	k := &call{id: c.next, life: life, since: time.Now(), done: make(chan result, 1)}
+	k.id = c.next
 	c.open[k.id] = k
 	return k
 }
 
-func (c *calls) end(k *call) {
+func (c *calls) end(k *Call) {
 	c.mu.Lock()
 	delete(c.open, k.id)
 	c.mu.Unlock()
 }
 
+// orphans returns the calls whose session is over, in order of their ids.
+func (c *calls) orphans() []*Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []*Call
+	for _, k := range c.open {
+		if k.session.Err() != nil {
+			found = append(found, k)
+		}
+	}
+	slices.SortFunc(found, func(a, b *Call) int { return cmp.Compare(a.id, b.id) })
+	return found
+}
+
 // find returns the call that life owes an answer to, or nil.
-func (c *calls) find(life string, id uint64) *call {
+func (c *calls) find(life string, id uint64) *Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := c.open[id]; k != nil && k.life == life {
@@ -97,7 +130,7 @@ func (c *calls) old(life string, after time.Duration) []uint64 {
 
 // unknownTo takes in that a life does not have the request of a call. The first time it may still be on its way, or its
 // answer may. It returns the call once that cannot be.
-func (c *calls) unknownTo(life string, id uint64, after time.Duration) *call {
+func (c *calls) unknownTo(life string, id uint64, after time.Duration) *Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.open[id]
@@ -116,7 +149,7 @@ func (c *calls) unknownTo(life string, id uint64, after time.Duration) *call {
 // item is a frame in an outbox, with the call that waits for it if there is one.
 type item struct {
 	frame
-	call  *call
+	call  *Call
 	tries int // how often it was sent in vain
 }
 

@@ -41,6 +41,7 @@ func (p *peer) alive() bool { return p.listed && !p.refused && !p.over }
 type view struct {
 	base    context.Context // of every session
 	changed func()          // must not block
+	orphans func()          // told when calls wait for a life that is gone; must not block
 
 	mu    sync.Mutex
 	self  Member
@@ -48,8 +49,8 @@ type view struct {
 	names map[string]*peer // the current life of each other member
 }
 
-func newView(base context.Context, self Member, changed func()) *view {
-	return &view{base: base, changed: changed, self: self, peers: make(map[string]*peer), names: make(map[string]*peer)}
+func newView(base context.Context, self Member, changed, orphans func()) *view {
+	return &view{base: base, changed: changed, orphans: orphans, self: self, peers: make(map[string]*peer), names: make(map[string]*peer)}
 }
 
 // peer returns the record of a life, new if it must be.
@@ -215,6 +216,9 @@ func (v *view) goneLocked(p *peer) {
 	p.dead = time.Now()
 	if p.end != nil {
 		p.end()
+	}
+	if p.waiting.Load() > 0 {
+		v.orphans()
 	}
 	p.out.drop()
 }
