@@ -1,6 +1,9 @@
 package cluster
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // DimensionKey is the form in which a group's throttling says whose requests
 // share a bucket: the name of its key, and with it every rule and message about
@@ -33,7 +36,7 @@ type form interface {
 	checkPair(a Attribute, limited bool) error
 	// unnamed refuses a dimension where nobody is ever named.
 	unnamed(a Attribute) error
-	notInteger(text string) error
+	parseLimit(text string, number bool) (int64, error)
 	negative(text string) error
 	tooGreat(text string) error
 }
@@ -94,16 +97,15 @@ func (k DimensionKey) CheckLimit(limit int64) error {
 	return nil
 }
 
-// RefuseLimit returns the refusal of a node_limit that is no int64, or too
-// great, by its text in the request; whole and negative say what the text is.
-func (k DimensionKey) RefuseLimit(text string, whole, negative bool) error {
-	switch {
-	case !whole:
-		return k.form().notInteger(text)
-	case negative:
-		return k.form().negative(text)
-	}
-	return k.form().tooGreat(text)
+// ParseLimit reads a node_limit by its text in the request: of a number, or of
+// what else stands there, without its quotes. It takes 0, which only the merged
+// throttling may not have.
+//
+// KeyAttribute takes a plain integer of digits alone. KeyBy takes whatever Java
+// makes an int of, as OpenSearch's parser of settings does: quotes, a plus and
+// zeros in front, too.
+func (k DimensionKey) ParseLimit(text string, number bool) (int64, error) {
+	return k.form().parseLimit(text, number)
 }
 
 // UnknownThrottleSetting is the refusal of a key that throttling does not have.
@@ -260,6 +262,21 @@ func (attributeForm) checkPair(a Attribute, limited bool) error {
 // unnamed: the pull request lets such a group pass and throttles nobody.
 func (attributeForm) unnamed(Attribute) error { return nil }
 
+func (f attributeForm) parseLimit(text string, number bool) (int64, error) {
+	switch limit, err := strconv.ParseInt(text, 10, 64); {
+	case !number:
+		return 0, f.notInteger(strconv.Quote(text))
+	case strings.ContainsAny(text, ".eE"):
+		return 0, f.notInteger(text)
+	case strings.HasPrefix(text, "-"):
+		return 0, f.negative(text)
+	case err != nil || limit > MaxNodeLimit:
+		return 0, f.tooGreat(text)
+	default:
+		return limit, nil
+	}
+}
+
 func (attributeForm) notInteger(text string) error {
 	return Errorf(IllegalArgument, "throttling.node_limit must be an integer but was '%s'", text)
 }
@@ -306,6 +323,17 @@ func (byForm) unnamed(a Attribute) error {
 		return nil
 	}
 	return Errorf(IllegalArgument, "throttling.by [%s] needs a principal attribute provider (the security plugin) to be installed, otherwise the limit can never be enforced. Omit [by] to use whole-group throttling instead.", a)
+}
+
+func (f byForm) parseLimit(text string, _ bool) (int64, error) {
+	switch limit, err := strconv.ParseInt(text, 10, 32); {
+	case err != nil:
+		return 0, f.notInteger(text)
+	case limit < 0:
+		return 0, f.negative(text)
+	default:
+		return limit, nil
+	}
 }
 
 func (byForm) notInteger(text string) error {

@@ -132,6 +132,15 @@ func (f *fields) text() (string, error) {
 	return "", f.refuse("a string")
 }
 
+// literal reads any value as text, a string without its quotes.
+func (f *fields) literal() (string, error) {
+	if f.kind() == '"' {
+		return f.text()
+	}
+	v, err := f.raw()
+	return string(v), err
+}
+
 // word reads a string, a number or a boolean as text, as OpenSearch's settings
 // take them.
 func (f *fields) word() (string, error) {
@@ -158,6 +167,23 @@ func (f *fields) number() (float64, error) {
 	n, err := strconv.ParseFloat(string(v), 64)
 	if err != nil {
 		return 0, f.wrong("a number that fits a double", string(v))
+	}
+	return n, nil
+}
+
+// coerced reads a number, or one in quotes, as OpenSearch's parser takes it where
+// a number is wanted.
+func (f *fields) coerced() (float64, error) {
+	if f.kind() != '"' {
+		return f.number()
+	}
+	text, err := f.text()
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		return 0, f.wrong("a number", strconv.Quote(text))
 	}
 	return n, nil
 }

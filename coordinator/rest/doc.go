@@ -11,9 +11,10 @@
 //
 //  1. A body is taken only if it is one JSON object in UTF-8 of at most
 //     [MaxBody] bytes, with nothing after it, in which every name is known, in
-//     its own case, and stands once, and integers are written as plain digits.
-//     All else is answered with 400 and a reason that names the field, and no
-//     command is proposed.
+//     its own case, and stands once, and integers are written as plain digits
+//     or, in throttling of the form by, as Java parses them. All else is
+//     answered with 400 and a reason that names the field, and no command is
+//     proposed.
 //  2. In an update what is absent changes nothing, null clears its field, and
 //     {} or null in place of settings or throttling removes the whole.
 //  3. A principal's name reaches the [Searcher] byte for byte as it was sent:
@@ -47,7 +48,8 @@
 //   - An index has one copy of each shard; number_of_replicas must be 0, and is
 //     0 if absent.
 //   - Numbers and booleans in place of text, and text in place of numbers, are
-//     refused except in settings.
+//     refused except in settings, in throttling of the form by, and in resource
+//     limits.
 //   - A simulated search uses no processor, memory or buckets. So the cluster's
 //     thresholds, duress streak and enforcement interval, a group's resource
 //     limits and its search.max_buckets are checked, stored and shown, and have

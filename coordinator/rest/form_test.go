@@ -29,6 +29,8 @@ func TestThrottlingIsReadInTheProfilesForm(t *testing.T) {
 			{`{"attribute":"tenant","node_limit":5}`, "throttling.attribute must be one of [group, username, role] but was 'tenant'"},
 			{`{"attribute":"","node_limit":5}`, "throttling.attribute must be one of [group, username, role] but was ''"},
 			{`{"attribute":"group","node_limit":"many"}`, `throttling.node_limit must be an integer but was '"many"'`},
+			{`{"attribute":"group","node_limit":"10"}`, `throttling.node_limit must be an integer but was '"10"'`},
+			{`{"attribute":5,"node_limit":10}`, "throttling.attribute must be one of [group, username, role] but was '5'"},
 			{`{"attribute":"group","node_limit":-1}`, "throttling.node_limit must be non-negative but was -1"},
 			{`{"attribute":"group","node_limit":2147483648}`, "throttling.node_limit must not exceed 2147483647 but was 2147483648"},
 			{`{"attribute":"group","node_limit":0}`, ceiling},
@@ -48,7 +50,21 @@ func TestThrottlingIsReadInTheProfilesForm(t *testing.T) {
 			{`{"by":"group","node_limit":5}`, "Invalid value 'group' for throttling.by: throttling.by must be one of [username, role] when set but was 'group'"},
 			{`{"by":"","node_limit":5}`, "Invalid value '' for throttling.by: throttling.by must be one of [username, role] when set but was ''"},
 			{`{"by":"Role","node_limit":5}`, "Invalid value 'Role' for throttling.by: throttling.by must be one of [username, role] when set but was 'Role'"},
-			{`{"node_limit":"many"}`, `Invalid value '"many"' for throttling.node_limit: Failed to parse value ["many"] for setting [node_limit]`},
+			{`{"node_limit":"10"}`, `{"node_limit":10}`},
+			{`{"by":"role","node_limit":"+10"}`, `{"by":"role","node_limit":10}`},
+			{`{"node_limit":"0010"}`, `{"node_limit":10}`},
+			{`{"node_limit":"2147483647"}`, `{"node_limit":2147483647}`},
+			{`{"node_limit":"2147483648"}`, "Invalid value '2147483648' for throttling.node_limit: Failed to parse value [2147483648] for setting [node_limit]"},
+			{`{"node_limit":"-1"}`, "Invalid value '-1' for throttling.node_limit: throttling.node_limit must be non-negative but was -1"},
+			{`{"node_limit":"-0"}`, ceiling},
+			{`{"node_limit":"0"}`, ceiling},
+			{`{"node_limit":" 10"}`, "Invalid value ' 10' for throttling.node_limit: Failed to parse value [ 10] for setting [node_limit]"},
+			{`{"node_limit":"1_0"}`, "Invalid value '1_0' for throttling.node_limit: Failed to parse value [1_0] for setting [node_limit]"},
+			{`{"node_limit":"1e1"}`, "Invalid value '1e1' for throttling.node_limit: Failed to parse value [1e1] for setting [node_limit]"},
+			{`{"node_limit":""}`, "Invalid value '' for throttling.node_limit: Failed to parse value [] for setting [node_limit]"},
+			{`{"node_limit":true}`, "Invalid value 'true' for throttling.node_limit: Failed to parse value [true] for setting [node_limit]"},
+			{`{"by":5,"node_limit":5}`, "Invalid value '5' for throttling.by: throttling.by must be one of [username, role] when set but was '5'"},
+			{`{"node_limit":"many"}`, `Invalid value 'many' for throttling.node_limit: Failed to parse value [many] for setting [node_limit]`},
 			{`{"node_limit":5.0}`, "Invalid value '5.0' for throttling.node_limit: Failed to parse value [5.0] for setting [node_limit]"},
 			{`{"node_limit":-1}`, "Invalid value '-1' for throttling.node_limit: throttling.node_limit must be non-negative but was -1"},
 			{`{"node_limit":2147483648}`, "Invalid value '2147483648' for throttling.node_limit: Failed to parse value [2147483648] for setting [node_limit]"},
@@ -75,6 +91,31 @@ func TestThrottlingIsReadInTheProfilesForm(t *testing.T) {
 				require.Equal(t, http.StatusBadRequest, updated.Code)
 				require.Equal(t, row[1], reason(t, updated))
 			})
+		}
+	}
+}
+
+// A resource's limit may stand in quotes, in every form and on every way in.
+func TestAResourcesLimitMayStandInQuotes(t *testing.T) {
+	for text, want := range map[string]string{
+		`0.25`: "0.25", `"0.25"`: "0.25", `" 1e-1 "`: "0.1", `"1"`: "1.0",
+		`"0"`: "resource value should be greater than 0 and less or equal to 1.0", `"NaN"`: "resource value should be greater than 0 and less or equal to 1.0",
+		`"2"`: "resource value should be greater than 0 and less or equal to 1.0", `""`: `resource_limits.cpu must be a number but was '""'`,
+		`"much"`: `resource_limits.cpu must be a number but was '"much"'`, `true`: "resource_limits.cpu must be a number but was 'true'",
+		`null`: "resource_limits.cpu must be a number but was 'null'", `"1e999"`: `resource_limits.cpu must be a number but was '"1e999"'`,
+	} {
+		w := newWorld(t)
+		created := w.do(http.MethodPut, "/_wlm/workload_group", `{"name":"g","resiliency_mode":"soft","resource_limits":{"cpu":`+text+`}}`)
+		require.Equal(t, http.StatusOK, w.do(http.MethodPut, "/_wlm/workload_group", `{"name":"h","resiliency_mode":"soft","resource_limits":{"memory":0.5}}`).Code)
+		updated := w.do(http.MethodPost, "/_wlm/workload_group/h", `{"resource_limits":{"cpu":`+text+`}}`)
+		if !strings.HasPrefix(want, "0") && !strings.HasPrefix(want, "1") {
+			require.Equal(t, want, reason(t, created), text)
+			require.Equal(t, want, reason(t, updated), text)
+			continue
+		}
+		require.Contains(t, bodyOf(created), `"resource_limits":{"cpu":`+want+`}`, text)
+		if want != "1.0" {
+			require.Contains(t, bodyOf(updated), `"resource_limits":{"cpu":`+want+`,"memory":0.5}`, text)
 		}
 	}
 }

@@ -51,22 +51,26 @@ func FuzzGroupBodies(f *testing.F) {
 		`{` + groupHead + `,"throttling":{"attribute":"username","node_limit":10},"settings":{"search":{"max_buckets":1}}}`,
 		`{` + groupHead + `,"throttling":{}}`, `{` + groupHead + `,"throttling":null,"settings":null}`, `{"throttling":{"node_limit":null}}`,
 		`{"throttling":{"node_limit":1e1}}`, `{"name":"\ud800"}`, `{}`, ``, "\xef\xbb\xbf{}", `{"a":1,"a":2}`, `{"resource_limits":{"cpu":0.1}} x`, `{"resource_limits":{"cpu":1e400}}`,
+		`{` + groupHead + `,"throttling":{"by":"role","node_limit":"+10"}}`, `{` + groupHead + `,"throttling":{"node_limit":"-0"}}`, `{"throttling":{"by":true,"node_limit":[1]},"resource_limits":{"cpu":" 0.1"}}`,
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		w := newWorld(t)
-		if settle(t, w, http.MethodPut, "/_wlm/workload_group", body) {
-			object := strict(t, body)
-			g := w.cluster.State().GroupNamed(object["name"].(string))
-			require.NotNil(t, g)
-			require.Empty(t, g.Faults(cluster.KeyAttribute), "%q", body)
-		}
-		w = newWorld(t)
-		require.Equal(t, http.StatusOK, w.createGroup("old", `{"attribute":"role","node_limit":3}`).Code)
-		if settle(t, w, http.MethodPost, "/_wlm/workload_group/old", body) {
-			strict(t, body)
-			require.Empty(t, w.cluster.State().GroupNamed("old").Faults(cluster.KeyAttribute), "%q", body)
+		for form, old := range map[cluster.DimensionKey]string{cluster.KeyAttribute: `{"attribute":"role","node_limit":3}`, cluster.KeyBy: `{"by":"role","node_limit":3}`} {
+			in := func(c *rest.Config) { c.Dimension = form }
+			w := newWorld(t, in)
+			if settle(t, w, http.MethodPut, "/_wlm/workload_group", body) {
+				object := strict(t, body)
+				g := w.cluster.State().GroupNamed(object["name"].(string))
+				require.NotNil(t, g)
+				require.Empty(t, g.Faults(form), "%q", body)
+			}
+			w = newWorld(t, in)
+			require.Equal(t, http.StatusOK, w.createGroup("old", old).Code)
+			if settle(t, w, http.MethodPost, "/_wlm/workload_group/old", body) {
+				strict(t, body)
+				require.Empty(t, w.cluster.State().GroupNamed("old").Faults(form), "%q", body)
+			}
 		}
 	})
 }

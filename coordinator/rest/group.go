@@ -80,7 +80,7 @@ func notValid(f *fields, name, what string) error {
 func (g *groupBody) readLimits(f *fields) error {
 	g.limits = map[string]float64{}
 	return f.object(f.path, func(f *fields, resource string) error {
-		limit, err := f.number()
+		limit, err := f.coerced()
 		g.limits[resource] = limit
 		return err
 	})
@@ -133,7 +133,7 @@ func readDimension(f *fields, form cluster.DimensionKey, field *cluster.Optional
 		*field = cluster.Null[cluster.Attribute]()
 		return nil
 	}
-	text, err := f.text()
+	text, err := f.word()
 	if err != nil {
 		return err
 	}
@@ -141,23 +141,22 @@ func readDimension(f *fields, form cluster.DimensionKey, field *cluster.Optional
 	return form.CheckDimension(cluster.Attribute(shorten(text)))
 }
 
-// readNodeLimit takes a plain integer from 0 to the greatest one; 0 is refused
-// where the merged throttling is looked at.
+// readNodeLimit reads a limit in the profile's form; 0 is refused where the
+// merged throttling is looked at.
 func readNodeLimit(f *fields, form cluster.DimensionKey, patch *cluster.ThrottlingPatch) error {
 	if f.null() {
 		patch.NodeLimit = cluster.Null[int64]()
 		return nil
 	}
-	v, err := f.raw()
+	number := f.kind() == '0'
+	text, err := f.literal()
 	if err != nil {
 		return err
 	}
-	text := string(v)
-	negative := strings.HasPrefix(text, "-")
-	whole := v.Kind() == '0' && !strings.ContainsAny(text, ".eE")
-	limit, fits := plainInteger(text)
-	if !whole || negative || !fits || limit > cluster.MaxNodeLimit {
-		return form.RefuseLimit(shorten(text), whole, negative)
+	// What is longer than a message shows is no int in either form.
+	limit, err := form.ParseLimit(strings.TrimSuffix(shorten(text), "..."), number)
+	if err != nil {
+		return err
 	}
 	patch.NodeLimit = cluster.Give(limit)
 	return nil
