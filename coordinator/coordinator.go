@@ -35,6 +35,27 @@ type Peers interface {
 	Search(ctx context.Context, node string, r *wire.SearchRequest) (*wire.SearchAnswer, error)
 }
 
+// Sender is what Peers are that can ask a node without a goroutine that waits
+// for its answer.
+type Sender interface {
+	// Send asks a node like Search, but returns at once. Without an error k is
+	// told the outcome exactly once, on any goroutine, at times before Send
+	// returns; without Sent either, the node has to be asked by Search.
+	Send(node string, r *wire.SearchRequest, k Answered) (Sent, error)
+}
+
+// Answered is told the outcome of a request. It does not block.
+type Answered interface {
+	Answered(*wire.SearchAnswer, error)
+}
+
+// Sent is a request under way.
+type Sent interface {
+	// Cancel tells the node to stop. It must not block, and does nothing once
+	// the outcome was told.
+	Cancel()
+}
+
 // Names of the headers that a message to a data node carries, beside those of
 // [wlm.Throttle.CarrierHeaders]. There are no others.
 const (
@@ -111,6 +132,7 @@ func (c Config) Check() error {
 // Coordinator leads the searches of one node. Make it with [New].
 type Coordinator struct {
 	config   Config
+	sender   Sender // config.Peers, if they are one
 	rules    atomic.Pointer[rules]
 	plan     atomic.Pointer[plan] // the last one made
 	number   atomic.Uint64        // of searches without an id
@@ -134,7 +156,8 @@ func New(c Config) *Coordinator {
 	}
 	c = c.withDefaults()
 	co := &Coordinator{config: c, session: session(c.Node), closing: make(chan struct{}), idle: make(chan struct{})}
-	co.couriers = couriers{limit: c.Calls, run: co.deliver}
+	co.sender, _ = c.Peers.(Sender)
+	co.couriers.limit, co.couriers.post, co.couriers.run = c.Calls, co.post, co.deliver
 	return co
 }
 

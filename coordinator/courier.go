@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/wlmsim/wlmsim/cluster"
 	"github.com/wlmsim/wlmsim/cluster/wire"
@@ -16,6 +17,7 @@ type call struct {
 	ctx     context.Context
 	target  *target
 	request wire.SearchRequest
+	sent    Sent // nil: a courier carries it
 
 	done   bool // under the round's lock, like answer and err; the search's own once it is sealed
 	answer *wire.SearchAnswer
@@ -32,44 +34,76 @@ func (c *Coordinator) deliver(k *call) (answer *wire.SearchAnswer, err error) {
 	return answer, err
 }
 
+// post sends a call by [Sender.Send]; false: a courier has to carry it.
+func (c *Coordinator) post(k *call) (posted bool, err error) {
+	if c.sender == nil {
+		return false, nil
+	}
+	if !c.guard("a request to a data node", k.search.name, func() {
+		k.sent, err = c.sender.Send(k.target.node, &k.request, k)
+	}) {
+		return false, errPanicked()
+	}
+	return k.sent != nil, err
+}
+
+// Answered implements [Answered].
+func (k *call) Answered(answer *wire.SearchAnswer, err error) {
+	k.search.c.couriers.underWay.Add(-1)
+	k.round.take(k, answer, err)
+}
+
 // maxIdle bounds the couriers that are kept for the next search.
 const maxIdle = 256
 
-// couriers are the goroutines that wait for data nodes. One that has brought
-// its answer is used again: a fresh goroutine would pay for the growth of its
-// stack on every request.
+// couriers are the goroutines that wait for data nodes which can only be asked
+// by waiting. One that has brought its answer is used again: a fresh goroutine
+// would pay for the growth of its stack on every request.
 type couriers struct {
-	limit int
-	run   func(*call) (*wire.SearchAnswer, error)
+	limit    int
+	post     func(*call) (bool, error)
+	run      func(*call) (*wire.SearchAnswer, error)
+	underWay atomic.Int64 // calls, also those without a courier
 
 	mu     sync.Mutex
 	idle   []chan *call // of couriers without a call; the last one came last
-	alive  int          // couriers that have not ended
 	closed bool
 	all    sync.WaitGroup
 }
 
 var errClosed = errors.New("the node is closing")
 
-// send gives a call to a courier, or says why it cannot be made.
+// send lets a call begin, or says why it cannot be made.
 func (s *couriers) send(k *call) error {
+	if s.underWay.Add(1) > int64(s.limit) {
+		s.underWay.Add(-1)
+		return cluster.Errorf(cluster.TooMany, "rejected execution of a request to node [%s]: %d requests to data nodes are under way", k.target.node, s.limit)
+	}
+	posted, err := s.post(k)
+	if err == nil && !posted {
+		err = s.give(k)
+	}
+	if err != nil {
+		s.underWay.Add(-1)
+	}
+	return err
+}
+
+// give gives a call to a courier.
+func (s *couriers) give(k *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
+	if s.closed {
 		return errClosed
-	case len(s.idle) > 0:
-		last := len(s.idle) - 1
+	}
+	if last := len(s.idle) - 1; last >= 0 {
 		s.idle[last] <- k // never waits: its courier is idle and the channel holds one
 		s.idle = s.idle[:last]
-	case s.alive >= s.limit:
-		return cluster.Errorf(cluster.TooMany, "rejected execution of a request to node [%s]: %d requests to data nodes are under way", k.target.node, s.limit)
-	default:
-		s.alive++
-		calls := make(chan *call, 1)
-		calls <- k
-		s.all.Go(func() { s.serve(calls) })
+		return nil
 	}
+	calls := make(chan *call, 1)
+	calls <- k
+	s.all.Go(func() { s.serve(calls) })
 	return nil
 }
 
@@ -105,8 +139,8 @@ func (s *couriers) carry(calls chan *call, k *call) (again bool) {
 func (s *couriers) park(calls chan *call, alive bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.underWay.Add(-1)
 	if !alive || s.closed || len(s.idle) >= maxIdle {
-		s.alive--
 		return false
 	}
 	s.idle = append(s.idle, calls)
@@ -121,7 +155,6 @@ func (s *couriers) close() {
 		for _, calls := range s.idle {
 			close(calls)
 		}
-		s.alive -= len(s.idle)
 		s.idle = nil
 	}
 	s.mu.Unlock()
