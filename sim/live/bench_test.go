@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,13 +33,24 @@ func options(t testing.TB) live.NodeOptions {
 }
 
 // up starts three nodes with an index of six shards that cost nothing.
-func up(t testing.TB, dir string) *live.Cluster {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	c, err := live.Up(ctx, live.Options{Nodes: 3, HTTP: "127.0.0.1:0", DataDir: dir, Node: options(t)})
+func up(t testing.TB, dir string) *live.Cluster { return upWith(t, dir, options(t)) }
+
+func upWith(t testing.TB, dir string, o live.NodeOptions) *live.Cluster {
+	c, err := live.Up(within(t), live.Options{Nodes: 3, HTTP: "127.0.0.1:0", DataDir: dir, Node: o})
 	require.NoError(t, err)
-	require.NoError(t, c.CreateIndex(ctx, cluster.CreateIndex{Name: "logs", UUID: "bench", Shards: 6}))
+	makeIndex(t, c, 6)
 	return c
+}
+
+// makeIndex makes the index logs, again if the outcome is unknown: the one that
+// is there then is as good.
+func makeIndex(t testing.TB, c *live.Cluster, shards int) {
+	ctx, index := within(t), cluster.CreateIndex{Name: "logs", UUID: "bench", Shards: shards}
+	err := c.CreateIndex(ctx, index)
+	for unknown(err) && ctx.Err() == nil {
+		err = c.CreateIndex(ctx, index)
+	}
+	require.NoError(t, err)
 }
 
 // poster sends searches over keep-alive connections.
