@@ -182,6 +182,25 @@ groups:
 	require.Equal(t, check.Held, r.Verdict, r.Checks)
 }
 
+// The others take a node for dead that gets nothing from gossip. When they do is
+// up to gossip, and so is when they forget that and hear of it as of a new one,
+// since what it sends still leaves.
+func TestAStarvedNodeIsTakenForDead(t *testing.T) {
+	const most = time.Minute // a probe of each member, and the longest suspicion
+	r, err := drive(t, "", func(c *world.Cluster) {
+		_, err := c.Begin("starve_gossip: {node: d1, for: 1m}")
+		require.NoError(t, err)
+		for began, dead := c.Now(), false; !dead; {
+			require.Less(t, c.Now()-began, most)
+			time.Sleep(time.Second)
+			dead, err = c.Holds(`state("m1").members == 5`)
+			require.NoError(t, err)
+		}
+	})
+	require.NoError(t, err)
+	require.Equal(t, check.Held, r.Verdict, r.Checks)
+}
+
 func TestABodyThatDoesNotReturn(t *testing.T) {
 	const load = "load: [{name: l, arrive: {constant: 10/s}, for: 10s}]"
 	_, err := drive(t, load, func(*world.Cluster) { time.Sleep(time.Second); runtime.Goexit() })

@@ -108,6 +108,40 @@ expect:
   - third.status == 429 and free.status == 200 and not free.permit and again.status == 200
   - first.shards.total == again.shards.total and again.shards.successful > 0
 `,
+		"a point in time": `
+switches: {scroll: charged}
+groups: [` + late + `]
+steps:
+  - {at: 1s, search: {id: holder, user: bob, group: late, service_time: 5s, via: d1}}
+  - {at: 2s, open_pit: {id: point, index: logs, keep_alive: 1m, via: d1}}
+  - {at: 3s, search: {id: full, user: bob, group: late, pit: point, via: d1}}
+  - {at: 3s, search: {id: elsewhere, user: bob, group: late, pit: point, via: d2}}
+  - {at: 4s, close_pit: {id: closed, pit: point, via: d2}}
+  - {at: 5s, search: {id: over, user: bob, group: late, pit: point, via: d2}}
+  - {at: 6s, close_pit: {id: again, pit: point, via: m1}}
+  - {at: 10s, open_pit: {id: short, keep_alive: 2s}}
+  - {at: 11s, search: {id: renews, pit: short}}
+  - {at: 20s, search: {id: expired, pit: short}}
+expect:
+  - point.status == 200 and point.successful and point.node == "d1"
+  - full.status == 429 and elsewhere.status == 200 and elsewhere.permit
+  - elsewhere.shards.total == holder.shards.total and elsewhere.shards.successful > 0
+  - closed.status == 200 and closed.successful and again.status == 200 and again.successful
+  - over.status == 404 and over.permit == false and outcomes("d2").failed == 1
+  - short.successful and renews.status == 200 and expired.status == 404
+`,
+		"a point in time while a data node is down": `
+steps:
+  - {at: 1s, crash: {node: d2, restart_after: 1m}}
+  - {at: 40s, open_pit: {id: half, index: logs, keep_alive: 10m, via: d1}}
+  - {at: 41s, search: {id: found, pit: half, via: d1}}
+  - {at: 42s, open_pit: {id: down, keep_alive: 1m, via: d2}}
+  - {at: 43s, close_pit: {id: closed, pit: half, via: m1}}
+expect:
+  - half.status == 200 and not half.successful and found.status == 200 and found.shards.failed == 0
+  - down.status == 0 and not down.successful
+  - closed.status == 200 and closed.successful
+`,
 		"a multi-search": `
 groups: [` + late + `]
 steps:
@@ -207,9 +241,9 @@ expect:
 `,
 		"a node leaves and returns": `
 steps:
-  - {at: 1s, leave: {node: d3, return_after: 20s}}
-  - {at: 10s, expect: ['state("m1").members == 5']}
-  - {at: 40s, expect: ['state("m1").members == 6', 'state("d3").version == state("m1").version']}
+  - {at: 1s, leave: {node: d3, return_after: 60s}}
+  - {at: 60s, expect: ['state("m1").members == 5']}
+  - {at: 120s, expect: ['state("m1").members == 6', 'state("d3").version == state("m1").version']}
 `,
 		"a node leaves for good": `
 steps:
@@ -264,8 +298,11 @@ expect:
 		"gossip is starved": `
 steps:
   - {at: 5s, starve_gossip: {node: d1, for: 30s}}
-  - {at: 30s, expect: ['state("m1").members == 5']}
-  - {at: 70s, expect: ['state("m1").members == 6']}
+  - {at: 10s, search: {id: during, via: m1, timeout: 1s}}
+  - {at: 90s, expect: ['state("m1").members == 6']}
+  - {at: 90s, search: {id: after, via: m1}}
+expect:
+  - during.shards.failed_nodes == ["d1"] and after.status == 200 and after.shards.failed == 0
 `,
 		"clocks are wrong": `
 steps:
