@@ -2,8 +2,8 @@
 // it: read the state once, tag, admit, fan out, merge, give the permit back.
 //
 // It owns every goroutine that a search needs beside its caller's: the couriers,
-// which carry requests to data nodes and are used again by later searches.
-// [Coordinator.Close] ends them. The states it reads and the peers it asks are
+// which carry requests to data nodes that are no [Sender]'s to ask, and are used
+// again by later searches. [Coordinator.Close] ends them. The states it reads and the peers it asks are
 // handed in; it knows neither the applier nor the data nodes.
 //
 // Promises:
