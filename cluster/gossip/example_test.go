@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/wlmsim/wlmsim/cluster/gossip"
 )
@@ -32,6 +33,7 @@ func Example() {
 			Handler: func(_ context.Context, from string, body []byte) ([]byte, error) {
 				return fmt.Appendf(nil, "%s heard %q from %s", name, body, from), nil
 			},
+			Timings: gossip.Timings{Dial: time.Minute}, // however busy the machine is
 		})
 		if err != nil {
 			panic(err)
