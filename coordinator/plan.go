@@ -104,6 +104,21 @@ func (p *plan) add(place map[string]int, node string, shard wire.ShardID) {
 	p.shards++
 }
 
+// only returns the plan of those shards of p that were found.
+func (p *plan) only(found []*wire.ShardAnswer) *plan {
+	kept := map[wire.ShardID]bool{}
+	for _, a := range found {
+		kept[a.Shard] = true
+	}
+	less, place := &plan{state: p.state, expression: p.expression}, map[string]int{}
+	for _, x := range p.kept() {
+		if kept[x.ShardID] {
+			less.add(place, x.Node, x.ShardID)
+		}
+	}
+	return less
+}
+
 func (p *plan) order() {
 	slices.SortFunc(p.targets, func(a, b target) int { return cmp.Compare(a.node, b.node) })
 }

@@ -37,31 +37,40 @@ func (c *Coordinator) OpenPoint(ctx context.Context, r PointRequest) (point *Poi
 	return point, err
 }
 
+// openPoint opens a point on the shards that answer, and again without those
+// that do not, since its text is what its searches and the lists of points go
+// by. Each time there are fewer. A node that does not answer is left to time.
 func (s *search) openPoint(ctx context.Context, r *PointRequest) (*Point, error) {
 	p, err := s.c.newPlan(s.state, &Request{Index: r.Index, Options: r.Options, Preference: r.Preference, Routing: r.Routing})
 	if err != nil {
 		return nil, err
 	}
-	k := &wire.Kept{Point: true, Context: s.c.newContext(), Expression: namesOf(p), Shards: p.kept()}
-	opening := s.housekeeping(wire.OpenPoint, k.Context)
-	opening.KeepAlive, opening.Point, opening.Task = r.KeepAlive, k.Text(), s.task.ID().Number
-	if err := s.ask(ctx, p, opening, nil); err != nil {
-		return nil, err
+	point := &Point{Created: s.started, Shards: ShardSummary{Total: p.shards}}
+	for {
+		k := &wire.Kept{Point: true, Context: s.c.newContext(), Expression: namesOf(p), Shards: p.kept()}
+		opening := s.housekeeping(wire.OpenPoint, k.Context)
+		opening.KeepAlive, opening.Point, opening.Task = r.KeepAlive, k.Text(), s.task.ID().Number
+		if err := s.ask(ctx, p, opening, nil); err != nil {
+			return nil, err
+		}
+		found, failures := s.collect(p)
+		point.Shards.Failures = append(point.Shards.Failures, failures...)
+		switch {
+		case len(failures) == 0:
+			point.ID, point.Shards.Successful, point.Shards.Failed = k.Text(), len(found), len(point.Shards.Failures)
+			sortFailures(point.Shards.Failures)
+			return point, nil
+		case len(found) == 0:
+			return nil, newSearchError(AllShardsFailed, point.Shards.Failures)
+		}
+		s.limits.timeout, p = time.Since(s.started)+housekeepingTime, p.only(found)
+		if _, err := s.free(ctx, p, s.housekeeping(wire.Free, k.Context)); err != nil {
+			return nil, err
+		}
+		if !r.AllowPartial {
+			return nil, newSearchError(PartialFailure, failures)
+		}
 	}
-	found, failures := s.collect(p)
-	point := &Point{ID: k.Text(), Created: s.started, Shards: ShardSummary{Total: p.shards, Successful: len(found), Failed: len(failures), Failures: failures}}
-	switch {
-	case len(failures) == 0:
-		return point, nil
-	case len(found) == 0:
-		return nil, newSearchError(AllShardsFailed, failures)
-	case r.AllowPartial:
-		return point, nil
-	}
-	if _, err := s.free(ctx, p, s.housekeeping(wire.Free, k.Context)); err != nil {
-		return nil, err
-	}
-	return nil, newSearchError(PartialFailure, failures)
 }
 
 // namesOf lists the indices of a plan, which the searches of a point are tagged
