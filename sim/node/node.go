@@ -287,10 +287,18 @@ func (n *Node) Now() time.Time { return n.config.Now() }
 // Search runs a search with this node as its coordinator, as its HTTP API
 // does. It refuses while the node is not ready.
 func (n *Node) Search(ctx context.Context, r coordinator.Request) (*coordinator.Response, error) {
-	if !n.ready.Load() {
-		return nil, cluster.Errorf(cluster.ClusterBlock, "node [%s] has not caught up with the cluster since its start", n.config.Name)
+	if err := n.notReady(); err != nil {
+		return nil, err
 	}
 	return n.coordinator.Search(ctx, r)
+}
+
+// notReady returns the refusal of a node that has not caught up, or nil.
+func (n *Node) notReady() error {
+	if n.ready.Load() {
+		return nil
+	}
+	return cluster.Errorf(cluster.ClusterBlock, "node [%s] has not caught up with the cluster since its start", n.config.Name)
 }
 
 // Close stops the node at once, as a process that ends: it does not leave the

@@ -58,6 +58,10 @@ type Action struct {
 	Search *Search `yaml:"search"`
 	// MultiSearch sends several searches as one request.
 	MultiSearch *MultiSearch `yaml:"msearch"`
+	// OpenPit opens a point in time, which searches may then name.
+	OpenPit *OpenPit `yaml:"open_pit"`
+	// ClosePit ends a point in time.
+	ClosePit *ClosePit `yaml:"close_pit"`
 	// Cancel breaks the connection of a search's client.
 	Cancel *Cancel `yaml:"cancel"`
 	// Partition cuts the network between sides; messages are dropped silently.
@@ -210,6 +214,8 @@ type Search struct {
 	Scroll Duration `yaml:"scroll"`
 	// PageOf is the id of an earlier search with scroll, whose next page this is.
 	PageOf string `yaml:"page_of"`
+	// Pit is the id of an earlier open_pit, whose point in time is searched in place of an index.
+	Pit string `yaml:"pit"`
 	// Lookups are the indices of terms lookups in the query: nested searches, one each, that run first.
 	Lookups []string `yaml:"lookups"`
 	// Unread: the client does not read the answer.
@@ -233,6 +239,22 @@ type MultiSearch struct {
 	Index string `yaml:"index"`
 	// ServiceTime of each shard, in place of the index's.
 	ServiceTime *ServiceTime `yaml:"service_time"`
+}
+
+// OpenPit is a point in time. To open it takes no permit.
+type OpenPit struct {
+	Request
+	// Index that it holds, as an OpenSearch expression; without one, all.
+	Index string `yaml:"index"`
+	// KeepAlive is how long it is kept.
+	KeepAlive Duration `yaml:"keep_alive" jsonschema:"required"`
+}
+
+// ClosePit names a point in time.
+type ClosePit struct {
+	Request
+	// Pit is the id of the open_pit that opened it.
+	Pit string `yaml:"pit" jsonschema:"required"`
 }
 
 // Cancel names a search.
@@ -411,6 +433,10 @@ func (a *Action) Request() *Request {
 		return &a.Search.Request
 	case a.MultiSearch != nil:
 		return &a.MultiSearch.Request
+	case a.OpenPit != nil:
+		return &a.OpenPit.Request
+	case a.ClosePit != nil:
+		return &a.ClosePit.Request
 	}
 	return nil
 }

@@ -74,6 +74,8 @@ func actionItems() []Item {
 		{Requests, "delete_index", "deletes an index", "- {at: 10s, delete_index: {name: logs}}\n"},
 		{Requests, "search", "sends one search, or with page_of the next page of one with scroll", "- {at: 9s, search: {id: first, scroll: 1m}}\n- {at: 9500ms, search: {page_of: first}}\n- {at: 10s, search: {id: one, via: d1, user: alice, group: analytics, service_time: 2s, timeout: 5s}}\n"},
 		{Requests, "msearch", "sends several searches as one request; as ID.items[0].status and so on in expressions", "- {at: 10s, msearch: {id: several, searches: 5, max_concurrent: 2, user: alice, group: analytics}}\n"},
+		{Requests, "open_pit", "opens a point in time, which a search names by pit", "- {at: 9s, open_pit: {id: point, index: logs, keep_alive: 1m}}\n- {at: 10s, search: {pit: point, via: d1}}\n- {at: 11s, open_pit: {id: other, keep_alive: 5m}}\n"},
+		{Requests, "close_pit", "ends a point in time; as ID.successful in expressions", "- {at: 9s, open_pit: {id: point, keep_alive: 1m}}\n- {at: 10s, close_pit: {id: closed, pit: point}}\n"},
 		{Requests, "cancel", "breaks the connection of a search's client", "- {at: 10s, search: {id: long, service_time: 1m}}\n- {at: 11s, cancel: {search: long}}\n"},
 		{FaultKind, "partition", "drops every message between sides", "- {at: 10s, partition: {sides: [[m1, d1], rest], one_way: true, for: 20s}}\n"},
 		{FaultKind, "link", "makes the network between sides slow or lossy", "- {at: 10s, link: {sides: [[d1], rest], latency: 50ms..80ms, loss: 0.1, duplicate: 0.05, reorder: 0.2, for: 20s}}\n"},

@@ -74,7 +74,7 @@ func (c *checker) together(path, name string, e *Explore) {
 
 // changes says whether an action makes a new version of the state.
 func (a *Action) changes() bool {
-	return a.Request() != nil && a.Search == nil && a.GetGroups == nil && a.GetStats == nil
+	return a.Request() != nil && a.Search == nil && a.GetGroups == nil && a.GetStats == nil && a.OpenPit == nil && a.ClosePit == nil
 }
 
 func (c *checker) actor(actor Entry[[]Action], p *program) {

@@ -17,12 +17,13 @@ type program struct {
 	ids      map[string]bool  // seen so far
 	groups   map[string]bool  // that exist or did
 	scrolls  map[string]bool  // ids of searches that have pages, so far
+	points   map[string]bool  // ids of points in time, so far
 	held     map[Release]bool // windows that are open
 	explore  *Explore         // that the actions belong to, or nil
 }
 
 func (c *checker) program(scope Scope) *program {
-	p := &program{ids: map[string]bool{}, groups: map[string]bool{}, scrolls: map[string]bool{}, held: map[Release]bool{}}
+	p := &program{ids: map[string]bool{}, groups: map[string]bool{}, scrolls: map[string]bool{}, points: map[string]bool{}, held: map[Release]bool{}}
 	for _, g := range c.file.Groups {
 		p.groups[g.Name] = true
 	}
@@ -118,7 +119,30 @@ func (c *checker) request(at string, a *Action, p *program) {
 		c.search(at, a.Search, p)
 	case a.MultiSearch != nil:
 		c.multiSearch(at, a.MultiSearch, p)
+	case a.OpenPit != nil:
+		c.openPit(at, a.OpenPit, p)
+	case a.ClosePit != nil:
+		c.point(at+".pit", a.ClosePit.Pit, p)
 	}
+}
+
+// openPit checks a point in time, which only its id makes of use.
+func (c *checker) openPit(at string, o *OpenPit, p *program) {
+	c.searched(at+".index", o.Index)
+	switch {
+	case p.explore != nil:
+		c.at(at, "points in time belong to steps: an exploration follows single searches")
+	case o.ID == "":
+		c.at(at, "open_pit lacks %q, which searches and close_pit name it by", "id")
+	}
+	if _, given := c.places[at+".keep_alive"]; given && o.KeepAlive == 0 {
+		c.at(at+".keep_alive", "a point in time that is kept for 0s is gone at once")
+	}
+	p.points[o.ID] = true
+}
+
+func (c *checker) point(path, id string, p *program) {
+	c.word(path, "earlier open_pit", id, slices.Sorted(maps.Keys(p.points)))
 }
 
 // putGroup holds a group that cannot exist yet to what creates it, and any
@@ -164,6 +188,7 @@ func (c *checker) search(at string, s *Search, p *program) {
 	}
 	c.service(at+".service_time", s.ServiceTime)
 	c.pages(at, s, p)
+	c.pointed(at, s, p)
 	if p.explore != nil && len(s.Lookups) > 0 && (len(s.Lookups) > 1 || p.explore.Node == "") {
 		c.at(at+".lookups", "an exploration follows one nested search, and that of one node alone")
 	}
@@ -199,6 +224,23 @@ func (c *checker) pages(at string, s *Search, p *program) {
 	for _, key := range []string{"scroll", "index", "service_time", "timeout", "size", "lookups"} {
 		if _, given := c.places[at+"."+key]; given {
 			c.at(at+"."+key, "a page has its %s from the search with scroll: leave it out", key)
+		}
+	}
+}
+
+// pointed checks what a search has to do with a point in time.
+func (c *checker) pointed(at string, s *Search, p *program) {
+	if s.Pit == "" {
+		return
+	}
+	if p.explore != nil {
+		c.at(at+".pit", "points in time belong to steps: an exploration follows single searches")
+		return
+	}
+	c.point(at+".pit", s.Pit, p)
+	for _, key := range []string{"index", "scroll", "page_of"} {
+		if _, given := c.places[at+"."+key]; given {
+			c.at(at+"."+key, "a search of a point in time has no %s: leave it out", key)
 		}
 	}
 }

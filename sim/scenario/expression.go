@@ -72,6 +72,12 @@ type StatsAnswer struct {
 	Stats
 }
 
+// PointAnswer is the answer to open_pit and close_pit.
+type PointAnswer struct {
+	Answer
+	Successful bool `expr:"successful"` // no shard lacks in the point, or it ended everywhere
+}
+
 // Stats are OpenSearch's counters of a group.
 type Stats struct {
 	TotalCompletions   int `expr:"total_completions"`
@@ -140,7 +146,7 @@ type Latency struct {
 // to tell, for a node that is down or a group that is gone, returns an error;
 // the counters of a group that has none read 0. All functions must be set.
 type Env struct {
-	Answers    map[string]any // by id: Answer, SearchAnswer, MultiAnswer, GroupsAnswer or StatsAnswer; those that lack read as no answer
+	Answers    map[string]any // by id: Answer, SearchAnswer, MultiAnswer, GroupsAnswer, StatsAnswer or PointAnswer; those that lack read as no answer
 	Loads      map[string]LoadAnswer
 	Stats      func(node, group string) (Stats, error)    // node "": summed over all
 	Outcomes   func(node, group string) (Outcomes, error) // group "": summed over all
@@ -264,6 +270,8 @@ func (a *Action) answer() any {
 		return GroupsAnswer{}
 	case a.GetStats != nil:
 		return StatsAnswer{}
+	case a.OpenPit != nil || a.ClosePit != nil:
+		return PointAnswer{}
 	}
 	return Answer{}
 }

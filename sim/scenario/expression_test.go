@@ -18,6 +18,8 @@ steps:
   - {at: 2s, get_stats: {id: counted, group: analytics}}
   - {at: 2s, get_groups: {id: listed}}
   - {at: 2s, put_group: {id: put, name: analytics}}
+  - {at: 3s, open_pit: {id: opened, keep_alive: 1m}}
+  - {at: 3s, close_pit: {id: closed, pit: opened}}
 explore:
   actors: {a: [{search: {id: s}}]}
   observe: {status: s.status, node: s.node, took: s.took}
@@ -35,6 +37,8 @@ func world() scenario.Env {
 			"counted": scenario.StatsAnswer{Answer: scenario.Answer{Status: 200}, Stats: scenario.Stats{TotalThrottled: 7}},
 			"listed":  scenario.GroupsAnswer{Answer: scenario.Answer{Status: 200}, Groups: []string{"analytics"}},
 			"put":     scenario.Answer{Status: 503},
+			"opened":  scenario.PointAnswer{Answer: scenario.Answer{Status: 200}, Successful: true},
+			"closed":  scenario.PointAnswer{Answer: scenario.Answer{Status: 200}},
 		},
 		Loads: map[string]scenario.LoadAnswer{"dash": {Sent: 10, Attempts: 12, Completed: 6, Failed: 1, Throttled: 2, Cancelled: 1, ThrottledShare: 0.2,
 			Latency: scenario.Latency{P50: time.Second, P90: 2 * time.Second, P99: 3 * time.Second, Max: 4 * time.Second}}},

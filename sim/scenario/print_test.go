@@ -131,6 +131,13 @@ func drawFile(t *rapid.T) *scenario.File {
 		f.Steps = append(f.Steps, scenario.Step{At: at, Action: scenario.Action{Search: &first}},
 			scenario.Step{At: at, Action: scenario.Action{Search: &scenario.Search{Request: drawRequest(t), PageOf: "scrolled"}}})
 	}
+	if rapid.Bool().Draw(t, "point") {
+		at := drawTime(t)
+		f.Steps = append(f.Steps,
+			scenario.Step{At: at, Action: scenario.Action{OpenPit: &scenario.OpenPit{Request: scenario.Request{ID: "opened"}, KeepAlive: drawPositive(t)}}},
+			scenario.Step{At: at, Action: scenario.Action{Search: &scenario.Search{Request: drawRequest(t), Pit: "opened"}}},
+			scenario.Step{At: at, Action: scenario.Action{ClosePit: &scenario.ClosePit{Request: drawRequest(t), Pit: "opened"}}})
+	}
 	if rapid.Bool().Draw(t, "explore") {
 		f.Explore, f.Cluster.Managers, f.Cluster.Data = drawExplore(t), 2, 3 // no more are explored whole
 		f.Steps = append(f.Steps, scenario.Step{Action: scenario.Action{Expect: []scenario.Expression{"true"}}})

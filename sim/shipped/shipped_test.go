@@ -95,6 +95,7 @@ var flaws = map[string][]string{
 	"throttle/a-group-shares-one-bucket.yaml":                    {"groups.reports.throttling.attribute=username"},
 	"throttle/a-multi-search-is-throttled-search-by-search.yaml": {"groups.two.throttling.node_limit=3"},
 	"throttle/a-rejection-reaches-the-client.yaml":               {"switches.count_failure=swallows_rejection"},
+	"throttle/a-point-in-time-takes-nothing.yaml":               {"groups.one.throttling.node_limit=2"},
 	"throttle/a-rejection-takes-nothing.yaml":                    {"groups.two.throttling.node_limit=3"},
 	"throttle/each-node-has-its-own-buckets.yaml":                {"groups.analytics.throttling.node_limit=3"},
 	"throttle/each-role-has-a-bucket.yaml":                       {"groups.teams.throttling.attribute=username"},

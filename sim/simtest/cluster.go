@@ -133,6 +133,10 @@ func common(answer any) scenario.Answer {
 	switch a := answer.(type) {
 	case scenario.SearchAnswer:
 		return a.Answer
+	case scenario.MultiAnswer:
+		return a.Answer
+	case scenario.PointAnswer:
+		return a.Answer
 	case scenario.GroupsAnswer:
 		return a.Answer
 	case scenario.StatsAnswer:

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,13 +17,21 @@ import (
 )
 
 // requestStep sends a request that is no search.
-func (w *world) requestStep(a *scenario.Action, m *member) {
+func (w *world) requestStep(a *scenario.Action, m *member) error {
 	var work func(*life) any
 	switch {
 	case a.GetGroups != nil:
 		work = func(l *life) any { return w.getGroups(a.GetGroups, l) }
 	case a.GetStats != nil:
 		work = func(l *life) any { return w.getStats(a.GetStats, l) }
+	case a.OpenPit != nil:
+		work = func(l *life) any { return w.openPit(a.OpenPit, l) }
+	case a.ClosePit != nil:
+		id, known := w.points.look(a.ClosePit.Pit)
+		if !known {
+			return fmt.Errorf("open_pit %s has not been answered with a point in time", a.ClosePit.Pit)
+		}
+		work = func(l *life) any { return w.closePit(id, l) }
 	default:
 		work = func(l *life) any { return explain(w.write(a, l)) }
 	}
@@ -42,6 +51,7 @@ func (w *world) requestStep(a *scenario.Action, m *member) {
 		w.event(history.Event{Kind: history.WriteEnd, Node: x.node, Status: plain.Status, Detail: asked})
 		w.answers.set(id, deref(full))
 	})
+	return nil
 }
 
 // The answers of requests are handled as pointers, so that what all have in
@@ -52,6 +62,8 @@ func empty(a *scenario.Action) any {
 		return &scenario.GroupsAnswer{}
 	case a.GetStats != nil:
 		return &scenario.StatsAnswer{}
+	case a.OpenPit != nil || a.ClosePit != nil:
+		return &scenario.PointAnswer{}
 	}
 	return &scenario.Answer{}
 }
@@ -61,6 +73,8 @@ func common(full *any) *scenario.Answer {
 	case *scenario.GroupsAnswer:
 		return &v.Answer
 	case *scenario.StatsAnswer:
+		return &v.Answer
+	case *scenario.PointAnswer:
 		return &v.Answer
 	case scenario.Answer:
 		*full = &v
@@ -76,6 +90,8 @@ func deref(full any) any {
 	case *scenario.GroupsAnswer:
 		return *v
 	case *scenario.StatsAnswer:
+		return *v
+	case *scenario.PointAnswer:
 		return *v
 	default:
 		return *full.(*scenario.Answer)
@@ -148,6 +164,8 @@ func describe(a *scenario.Action) string {
 		words += " " + a.CreateIndex.Name
 	case a.DeleteIndex != nil:
 		words += " " + a.DeleteIndex.Name
+	case a.ClosePit != nil:
+		words += " " + a.ClosePit.Pit
 	}
 	return words
 }

@@ -84,10 +84,16 @@ func (s *scrolls) look(search string) (scroll, bool) {
 	return one, ok
 }
 
-// paged makes a search with pages, or the next page of one, of a request, and
-// returns the search whose pages they are. A page that no answer has made
-// possible yet is an error.
+// paged makes a search with pages, or the next page of one, or one of a point in
+// time of a request, and returns the search whose pages they are. What no
+// answer has made possible yet is an error.
 func (w *world) paged(s *scenario.Search, r *coordinator.Request) (of string, err error) {
+	if s.Pit != "" {
+		var known bool
+		if r.PointID, known = w.points.look(s.Pit); !known {
+			return "", fmt.Errorf("open_pit %s has not been answered with a point in time", s.Pit)
+		}
+	}
 	if s.PageOf == "" {
 		r.Scroll = time.Duration(s.Scroll)
 		return s.ID, nil

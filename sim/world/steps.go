@@ -134,7 +134,7 @@ func (w *world) request(a *scenario.Action) error {
 	case a.MultiSearch != nil:
 		w.multiSearchStep(a.MultiSearch, members[0])
 	default:
-		w.requestStep(a, members[0])
+		return w.requestStep(a, members[0])
 	}
 	return nil
 }

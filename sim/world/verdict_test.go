@@ -1,6 +1,7 @@
 package world_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -133,6 +134,24 @@ expect:
   - put.status == 200 and read.groups == ["a"]
 `)
 	require.Equal(t, check.Held, r.Verdict, "%+v", r.Checks)
+}
+
+// A point in time cannot be searched or ended before it has been opened.
+func TestAPointInTimeWithoutAnAnswerIsUndecided(t *testing.T) {
+	r := run(t, `
+steps:
+  - {at: 1s, crash: {node: d1}}
+  - {at: 2s, open_pit: {id: point, keep_alive: 1m, via: d1}}
+  - {at: 3s, search: {id: one, pit: point}}
+  - {at: 4s, close_pit: {id: closed, pit: point}}
+expect: [point.status == 0 and one.status == 0 and closed.status == 0]
+`)
+	require.Equal(t, check.Undecided, r.Verdict)
+	for i, name := range []string{"search", "close_pit"} {
+		c := found(t, r, name)
+		require.Equal(t, 7+i, c.Line)
+		require.Equal(t, fmt.Sprintf("the step at %ds could not be done: open_pit point has not been answered with a point in time", 3+i), c.Message)
+	}
 }
 
 // A page cannot be asked for before the search has been answered.

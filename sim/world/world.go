@@ -59,6 +59,7 @@ type world struct {
 	lines   links // of the clients of steps
 	left    departures
 	scrolls scrolls
+	points  points
 	answers answers
 	tally   tally // of the searches of steps
 	loads   []*load
