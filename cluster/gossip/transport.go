@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"crypto/cipher"
 	"errors"
 	"log/slog"
 	"maps"
@@ -15,15 +16,18 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// transport puts a Network under memberlist. It owns two goroutines and knows every open stream, so that its shutdown
+// transport puts a Network under memberlist and packs. It owns two goroutines and knows every open stream, so that its shutdown
 // leaves none behind.
 type transport struct {
 	network Network
 	self    netip.AddrPort
 	timings Timings
 	log     *slog.Logger
+	seal    cipher.AEAD // of packs; nil: they are plain
 	// refused is told the life whose address refused a dial. It must not block.
 	refused func(life string)
+	spawn   func(func()) bool // runs what reads a stream; false: closing
+	receive func([]byte)      // takes a pack in
 
 	packets chan *memberlist.Packet
 	streams chan net.Conn
@@ -51,10 +55,12 @@ func isDialError(err error) bool {
 
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-func newTransport(network Network, self netip.AddrPort, timings Timings, log *slog.Logger, refused func(string)) *transport {
+// newTransport starts a transport for a node, which must have its view.
+func newTransport(g *Gossip, self netip.AddrPort, seal cipher.AEAD) *transport {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &transport{
-		network: network, self: self, timings: timings, log: log, refused: refused,
+		network: g.cfg.Network, self: self, timings: g.cfg.Timings, log: g.cfg.Log,
+		seal: seal, refused: g.view.refuses, spawn: g.spawn, receive: g.receive,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
 		ctx: ctx, cancel: cancel, conns: make(map[uint64]*stream),
 	}
@@ -139,11 +145,8 @@ func (t *transport) accept() {
 		if s == nil {
 			return
 		}
-		select {
-		case t.streams <- s:
-		case <-t.ctx.Done():
+		if !t.spawn(func() { t.serve(s) }) {
 			_ = s.Close()
-			return
 		}
 	}
 }

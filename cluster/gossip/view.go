@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,7 @@ type peer struct {
 	life    string
 	name    string
 	address string
-	node    *memberlist.Node // where to send; nameless, so that the sender itself says what a refused dial means
+	at      netip.AddrPort // what address says
 
 	out     outbox
 	waiting atomic.Int32 // calls that wait for this life
@@ -70,7 +71,7 @@ func (v *view) peerLocked(life string) (*peer, error) {
 	}
 	p := &peer{
 		life: life, name: name, address: address.String(),
-		node:   &memberlist.Node{Addr: address.Addr().AsSlice(), Port: address.Port()},
+		at:     address,
 		member: Member{Name: name, Address: address.String()},
 	}
 	v.peers[life] = p
@@ -151,7 +152,8 @@ func (v *view) knows(n *memberlist.Node) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := v.peers[n.Name]
-	return p != nil && p.meta != "" && p.meta == string(n.Meta) && p.node.Addr.Equal(n.Addr) && p.node.Port == n.Port
+	at, _ := netip.AddrFromSlice(n.Addr)
+	return p != nil && p.meta != "" && p.meta == string(n.Meta) && p.at == netip.AddrPortFrom(at.Unmap(), n.Port)
 }
 
 // saysLocked takes in what a life says of itself.
