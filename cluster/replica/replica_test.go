@@ -43,11 +43,19 @@ func upTo(n int) []uint64 {
 }
 
 func TestThreeVotersOverLoopbackDeliverTheSameStatesInOrder(t *testing.T) {
-	// On the wall clock a busy machine must not depose a leader.
-	patient := withTimings(replica.Timings{Heartbeat: time.Minute, Election: time.Minute, Lease: 30 * time.Second})
+	// On the wall clock a busy machine must not depose a leader, nor have three
+	// voters campaign at once: the first one leads alone, and gives the others
+	// their votes.
+	patient := withTimings(replica.Timings{Heartbeat: time.Minute, Election: time.Minute, Lease: time.Minute, Request: time.Minute})
 	c := newCluster(t, nil, 3, stores(t)["bolt"], patient)
-	c.open()
 	defer c.close()
+	first := c.nodes["m1"]
+	first.open(c.servers[:1])
+	c.leader()
+	for _, s := range c.servers[1:] {
+		c.nodes[s.Name].open(nil)
+		require.NoError(t, first.AddVoter(t.Context(), s.Name, s.Address))
+	}
 	for i := range 10 {
 		_, s := c.propose(create(fmt.Sprint("g", i)))
 		require.Equal(t, uint64(i+1), s.Version())
