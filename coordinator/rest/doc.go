@@ -41,6 +41,7 @@
 //   - _nodes and _nodes/stats show the operating system and the pool only of
 //     the node that is asked: as many processors as OpenSearch gives a search
 //     pool of that size, whatever the machine has.
+//   - _cluster/state is what the asked node has published, with local or without.
 //   - Tables of _cat leave out what no simulated node has: heap, load, documents.
 //   - A search body may have query, from, size, timeout, track_total_hits,
 //     pit, sort by _score or _doc, _source and ext; other parts would have to be made up and are refused by

@@ -246,18 +246,20 @@ func (c *call) getIndex() error {
 func (e *encoder) index(x *cluster.Index, human bool) {
 	e.name("aliases").object(func() {})
 	e.name("mappings").object(func() {})
-	e.name("settings").object(func() {
-		e.name("index").object(func() {
-			if human {
-				e.name("creation_date_string").text(dateText(x.CreatedAt))
-			}
-			e.name("creation_date").text(strconv.FormatInt(x.CreatedAt, 10))
-			e.name("number_of_replicas").text("0")
-			e.name("number_of_shards").text(strconv.Itoa(x.Shards()))
-			e.name("provided_name").text(x.Name)
-			e.name("uuid").text(x.UUID)
-			e.name("wlmsim").object(func() { e.name("service_time").serviceTime(x.ServiceTime) })
-		})
+	e.name("settings").object(func() { e.indexSettings(x, human) })
+}
+
+func (e *encoder) indexSettings(x *cluster.Index, human bool) {
+	e.name("index").object(func() {
+		if human {
+			e.name("creation_date_string").text(dateText(x.CreatedAt))
+		}
+		e.name("creation_date").text(strconv.FormatInt(x.CreatedAt, 10))
+		e.name("number_of_replicas").text("0")
+		e.name("number_of_shards").text(strconv.Itoa(x.Shards()))
+		e.name("provided_name").text(x.Name)
+		e.name("uuid").text(x.UUID)
+		e.name("wlmsim").object(func() { e.name("service_time").serviceTime(x.ServiceTime) })
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 const (
 	buildType = "wlmsim"
 	buildHash = "unknown"
+	noUUID    = "_na_" // of the cluster and of its states, which have none
 )
 
 // info answers /.
@@ -20,7 +21,7 @@ func (c *call) info() error {
 	c.out.object(func() {
 		c.out.name("name").text(c.config.Cluster.Status().Node)
 		c.out.name("cluster_name").text(c.config.ClusterName)
-		c.out.name("cluster_uuid").text("_na_")
+		c.out.name("cluster_uuid").text(noUUID)
 		c.out.name("version").object(func() {
 			c.out.name("distribution").text("opensearch")
 			c.out.name("number").text(c.config.Version)

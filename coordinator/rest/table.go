@@ -12,8 +12,10 @@ func (h *Handler) table() []*route {
 	nodes, nodeStats := methods{http.MethodGet: (*call).nodes}, methods{http.MethodGet: (*call).nodeStats}
 	indices, shards, managers := methods{http.MethodGet: (*call).catIndices}, methods{http.MethodGet: (*call).catShards}, methods{http.MethodGet: (*call).catManager}
 	listParams := append([]string{"v"}, pageParams...)
+	clusterState := methods{http.MethodGet: (*call).clusterState}
 	indexParams := []string{"ignore_unavailable", "allow_no_indices", "expand_wildcards"}
 	countParams := append([]string{"q", "preference", "routing"}, indexParams...)
+	stateParams := append([]string{"local", "flat_settings", "cluster_manager_timeout", "master_timeout"}, indexParams...)
 	pointParams := append([]string{"keep_alive", "allow_partial_pit_creation", "preference", "routing"}, indexParams...)
 	searchParams := append([]string{"q", "from", "size", "timeout", "allow_partial_search_results", "track_total_hits", "rest_total_hits_as_int", "typed_keys",
 		"scroll", "preference", "routing", "search_type", "cancel_after_time_interval", "max_concurrent_shard_requests", "batched_reduce_size"}, indexParams...)
@@ -60,6 +62,9 @@ func (h *Handler) table() []*route {
 			"search_after", "workload_group", attributeIndex, attributeUsername, attributeRole),
 		on("/_rules/workload_group/{id}", methods{http.MethodGet: (*call).getRule, http.MethodPut: (*call).updateRule, http.MethodDelete: (*call).deleteRule}),
 		on("/_cluster/health", methods{http.MethodGet: (*call).health}, "wait_for_status", "wait_for_nodes", "timeout", "local"),
+		on("/_cluster/state", clusterState, stateParams...),
+		on("/_cluster/state/{metric}", clusterState, stateParams...),
+		on("/_cluster/state/{metric}/{index}", clusterState, stateParams...),
 		on("/_cluster/settings", methods{http.MethodGet: (*call).getSettings, http.MethodPut: (*call).putSettings}, "flat_settings", "include_defaults", "timeout", "cluster_manager_timeout", "master_timeout", "local"),
 		on("/_nodes", nodes, "flat_settings", "timeout"),
 		on("/_nodes/{node}", nodes, "flat_settings", "timeout"),

@@ -247,3 +247,24 @@ func TestTheOtherNodesWhileOneIsDown(t *testing.T) {
 		require.Positive(t, c.Outcomes("d2", "").Completed, "the client has found it again")
 	})
 }
+
+// The typed state of the cluster has its version, leader, nodes and shards.
+func TestTheStateOfTheClusterIsTyped(t *testing.T) {
+	simtest.Run(t, simtest.Options{Scenario: "cluster: {managers: 1, data: 2, indices: {logs: {shards: 4}}}"}, func(c *simtest.Cluster) {
+		client := connect(t, c, "bob", nil)
+		defer closed(t, client)
+		state, err := client.Cluster.State(context.Background(), nil)
+		require.NoError(t, err)
+		require.Equal(t, "m1", state.Nodes[state.ClusterManagerNode].Name)
+		require.Equal(t, state.ClusterManagerNode, state.MasterNode)
+		require.Positive(t, state.Version)
+		require.Len(t, state.Nodes, 3)
+		require.Contains(t, state.Metadata.Indices, "logs")
+		require.Len(t, state.RoutingTable.Indices["logs"].Shards, 4)
+		for _, copies := range state.RoutingTable.Indices["logs"].Shards {
+			require.Len(t, copies, 1)
+			require.Equal(t, "STARTED", copies[0].State)
+			require.Contains(t, []string{"d1", "d2"}, state.Nodes[*copies[0].Node].Name)
+		}
+	})
+}
