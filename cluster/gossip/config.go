@@ -70,7 +70,7 @@ type Bounds struct {
 	OutboxMessages, OutboxBytes int
 	// PackMessages and PackBytes limit one pack; a single larger message goes alone. Defaults 512 and 256 KiB.
 	PackMessages, PackBytes int
-	// MessageBytes limits one body, at most 16 MiB since 20 MiB of a pack are read. Default 4 MiB.
+	// MessageBytes limits one body, at most 16 MiB since memberlist reads 20 MiB. Default 4 MiB.
 	MessageBytes int
 	// Handled limits the requests and one-way messages handled at a time. Default 16,384.
 	Handled int

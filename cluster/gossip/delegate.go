@@ -20,10 +20,7 @@ var (
 
 func (d delegate) NodeMeta(int) []byte { return d.g.view.meta() }
 
-// NotifyMsg is memberlist's own way to carry a message, which no node of ours uses.
-func (d delegate) NotifyMsg(b []byte) {
-	d.g.cfg.Log.Warn("gossip: message dropped", "error", fmt.Errorf("%w: %d bytes of a user's message", errMalformed, len(b)))
-}
+func (d delegate) NotifyMsg(b []byte) { d.g.receive(b) }
 
 func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
 

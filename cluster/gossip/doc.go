@@ -15,8 +15,7 @@
 //     ErrGone. It is alive again when a packet or a stream comes from it, or gossip hears of it anew. While requests wait
 //     for a silent member, its address is dialled every Timings.Check.
 //  5. What waits for one life is packed: one dial carries everything that queued up during the dial before. Queues are
-//     bounded in messages and bytes, packs too, and so are the requests handled at a time. A pack travels in a stream of
-//     its own beside memberlist's; under a key it is sealed, and one that is not sealed with it is dropped.
+//     bounded in messages and bytes, packs too, and so are the requests handled at a time.
 //  6. A node that comes back under its name at another address is taken back as soon as its old address refuses, names
 //     another life, or does not answer within Timings.NameProbe. If the old address answers, the newcomer's Join fails
 //     with ErrNameTaken and no node ever sends it anything meant for the first.

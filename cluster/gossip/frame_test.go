@@ -1,13 +1,9 @@
 package gossip
 
 import (
-	"bytes"
 	"context"
-	"io"
-	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -190,61 +186,6 @@ func TestCancelThatOvertakesItsRequest(t *testing.T) {
 	require.Len(t, s.early, maxEarly)
 	require.True(t, s.start(100, func() {}), "the oldest is forgotten")
 	require.False(t, s.start(100+2*maxEarly-1, func() {}))
-}
-
-// wire is what one transport would send and another reads, over a pipe.
-func wire(t *testing.T, key string) *transport {
-	box, err := seal([]byte(key))
-	require.NoError(t, err)
-	return &transport{seal: box, timings: Timings{}.withDefaults(), ctx: t.Context(), conns: map[uint64]*stream{}}
-}
-
-// A pack arrives as it was sent; under a key nothing of it can be read, or changed, on its way.
-func TestPacksOnTheirWay(t *testing.T) {
-	const key, canary = "0123456789abcdef", "in plain sight"
-	sent := func(t *testing.T, from *transport, body string) []byte {
-		ours, theirs := net.Pipe()
-		from.network.Dial = func(context.Context, string) (net.Conn, error) { return ours, nil }
-		done := make(chan error, 1)
-		go func() { done <- from.sendPack(&peer{address: a1.String()}, append(packStart(nil), body...)) }()
-		b, err := io.ReadAll(theirs)
-		require.NoError(t, err)
-		require.NoError(t, <-done)
-		require.Equal(t, byte(packMark), b[0])
-		return b
-	}
-	read := func(by *transport, b []byte) (string, error) {
-		body, err := by.readPack(bytes.NewReader(b[1:]), []byte{b[0], 0, 0, 0, 0})
-		return string(body), err
-	}
-	for _, size := range []int{0, 1, firstRoom, firstRoom + 1, 3 * mib} {
-		body := strings.Repeat("x", size) + canary
-		for _, k := range []string{"", key} {
-			b := sent(t, wire(t, k), body)
-			require.Equal(t, k == "", bytes.Contains(b, []byte(canary)))
-			got, err := read(wire(t, k), b)
-			require.NoError(t, err)
-			require.Equal(t, body, got)
-		}
-	}
-	plain, sealed := sent(t, wire(t, ""), canary), sent(t, wire(t, key), canary)
-	require.NotEqual(t, sealed, sent(t, wire(t, key), canary), "no two are sealed alike")
-	for name, b := range map[string][]byte{"plain": plain, "of another key": sent(t, wire(t, "fedcba9876543210"), canary), "empty": {packMark, 0, 0, 0, 0}} {
-		_, err := read(wire(t, key), b)
-		require.ErrorIs(t, err, errMalformed, name)
-	}
-	for i := range sealed {
-		bad := bytes.Clone(sealed)
-		bad[i] ^= 1
-		_, err := read(wire(t, key), bad)
-		require.ErrorIs(t, err, errMalformed, "byte %d", i)
-	}
-	for i := range len(plain) - 1 {
-		_, err := read(wire(t, ""), plain[:i+1])
-		require.ErrorIs(t, err, errMalformed, "%d bytes", i+1)
-	}
-	_, err := read(wire(t, ""), []byte{packMark, 0xff, 0xff, 0xff, 0xff})
-	require.ErrorContains(t, err, "at most")
 }
 
 // Ids are unique in one life of the requester, not among those that are asked.

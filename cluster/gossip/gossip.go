@@ -75,12 +75,7 @@ func Start(cfg Config) (*Gossip, error) {
 }
 
 func (g *Gossip) open(address netip.AddrPort) error {
-	seal, err := seal(g.cfg.Key)
-	if err != nil {
-		closeNetwork(g.cfg.Network)
-		return fmt.Errorf("gossip: key: %w", err)
-	}
-	g.transport = newTransport(g, address, seal)
+	g.transport = newTransport(g.cfg.Network, address, g.cfg.Timings, g.cfg.Log, g.view.refuses)
 	list, err := memberlist.Create(g.libraryConfig())
 	if err != nil {
 		_ = g.transport.Shutdown()

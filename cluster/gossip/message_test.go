@@ -459,41 +459,6 @@ func TestAskTellsTheOutcomeOnce(t *testing.T) {
 	})
 }
 
-// A stranger who dials can say anything, or nothing.
-func TestStreamsThatAreNoPacks(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fabric) {
-		var buf lockedBuffer
-		m1, m2, m3 := f.trio(t, func(c *gossip.Config) {
-			c.Log = slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelInfo}))
-		})
-		stranger := f.host("10.0.0.9:7946")
-		say := func(text string) net.Conn {
-			c, err := stranger.dial(t.Context(), m1.address)
-			require.NoError(t, err)
-			_, err = io.WriteString(c, text)
-			require.NoError(t, err)
-			return c
-		}
-		for i, text := range []string{"\xb7", "\xb7\x00\x00", "\xb7\x00\x00\x00\x09short", "\xb7\x00\x00\x00\x04junk", "\xb7\xff\xff\xff\xff"} {
-			require.NoError(t, say(text).Close())
-			synctest.Wait()
-			n, _ := buf.count("message dropped")
-			require.Equal(t, i+1, n, "%q", text)
-		}
-		require.NoError(t, say("").Close())
-		silent := say("\xb7\x00")
-		time.Sleep(time.Minute)
-		_, err := silent.Read(make([]byte, 1))
-		require.ErrorIs(t, err, io.EOF, "m1 waits no longer")
-		_, err = m2.Request(t.Context(), "m1", nil)
-		require.NoError(t, err)
-		hangs := say("\xb7\x00")
-		closeAll(t, m1, m2, m3) // which does not wait for a stranger
-		require.NoError(t, hangs.Close())
-		require.NoError(t, silent.Close())
-	})
-}
-
 // A stranger who speaks memberlist's protocol can say anything.
 func TestWhatIsNoMessageIsLoggedAndDropped(t *testing.T) {
 	var buf lockedBuffer

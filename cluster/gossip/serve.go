@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -76,9 +77,9 @@ func (s *serving) none() bool {
 	return len(s.running) == 0
 }
 
-// receive takes one pack in, which belongs to it. It never waits.
+// receive takes one pack in. It never waits.
 func (g *Gossip) receive(b []byte) {
-	pk, err := decodePack(b)
+	pk, err := decodePack(bytes.Clone(b))
 	if err != nil {
 		g.cfg.Log.Warn("gossip: message dropped", "error", err)
 		return
@@ -271,11 +272,11 @@ func (g *Gossip) send(to *peer) {
 		if len(items) == 0 {
 			return
 		}
-		buf = appendHeader(packStart(buf[:0]), g.life, to.life)
+		buf = appendHeader(buf[:0], g.life, to.life)
 		for _, it := range items {
 			buf = appendFrame(buf, it.frame)
 		}
-		if err := g.transport.sendPack(to, buf); err != nil {
+		if err := g.list.SendReliable(to.node, buf); err != nil {
 			g.unsent(to, items, err)
 		}
 		if cap(buf) > maxKept {

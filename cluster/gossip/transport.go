@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"context"
-	"crypto/cipher"
 	"errors"
 	"log/slog"
 	"maps"
@@ -16,18 +15,15 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// transport puts a Network under memberlist and packs. It owns two goroutines and knows every open stream, so that its shutdown
+// transport puts a Network under memberlist. It owns two goroutines and knows every open stream, so that its shutdown
 // leaves none behind.
 type transport struct {
 	network Network
 	self    netip.AddrPort
 	timings Timings
 	log     *slog.Logger
-	seal    cipher.AEAD // of packs; nil: they are plain
 	// refused is told the life whose address refused a dial. It must not block.
 	refused func(life string)
-	spawn   func(func()) bool // runs what reads a stream; false: closing
-	receive func([]byte)      // takes a pack in
 
 	packets chan *memberlist.Packet
 	streams chan net.Conn
@@ -55,12 +51,10 @@ func isDialError(err error) bool {
 
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-// newTransport starts a transport for a node, which must have its view.
-func newTransport(g *Gossip, self netip.AddrPort, seal cipher.AEAD) *transport {
+func newTransport(network Network, self netip.AddrPort, timings Timings, log *slog.Logger, refused func(string)) *transport {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &transport{
-		network: g.cfg.Network, self: self, timings: g.cfg.Timings, log: g.cfg.Log,
-		seal: seal, refused: g.view.refuses, spawn: g.spawn, receive: g.receive,
+		network: network, self: self, timings: timings, log: log, refused: refused,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
 		ctx: ctx, cancel: cancel, conns: make(map[uint64]*stream),
 	}
@@ -145,8 +139,11 @@ func (t *transport) accept() {
 		if s == nil {
 			return
 		}
-		if !t.spawn(func() { t.serve(s) }) {
+		select {
+		case t.streams <- s:
+		case <-t.ctx.Done():
 			_ = s.Close()
+			return
 		}
 	}
 }

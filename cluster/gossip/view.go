@@ -3,7 +3,6 @@ package gossip
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +17,7 @@ type peer struct {
 	life    string
 	name    string
 	address string
-	at      netip.AddrPort // what address says
+	node    *memberlist.Node // where to send; nameless, so that the sender itself says what a refused dial means
 
 	out     outbox
 	waiting atomic.Int32 // calls that wait for this life
@@ -71,7 +70,7 @@ func (v *view) peerLocked(life string) (*peer, error) {
 	}
 	p := &peer{
 		life: life, name: name, address: address.String(),
-		at:     address,
+		node:   &memberlist.Node{Addr: address.Addr().AsSlice(), Port: address.Port()},
 		member: Member{Name: name, Address: address.String()},
 	}
 	v.peers[life] = p
@@ -152,8 +151,7 @@ func (v *view) knows(n *memberlist.Node) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := v.peers[n.Name]
-	at, _ := netip.AddrFromSlice(n.Addr)
-	return p != nil && p.meta != "" && p.meta == string(n.Meta) && p.at == netip.AddrPortFrom(at.Unmap(), n.Port)
+	return p != nil && p.meta != "" && p.meta == string(n.Meta) && p.node.Addr.Equal(n.Addr) && p.node.Port == n.Port
 }
 
 // saysLocked takes in what a life says of itself.

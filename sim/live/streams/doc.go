@@ -1,5 +1,5 @@
 // Package streams opens many short streams over few connections. It stands
-// between a node's sockets and its gossip, which dials a stream for each
+// between a node's sockets and memberlist, which dials a stream for each
 // message it sends: a connection on which a stream has ended at both ends is
 // kept, and carries the next stream to the same address. Nothing of a stream is
 // looked at or changed, so that what is encrypted stays so.
