@@ -44,8 +44,9 @@
 //   - _cluster/state is what the asked node has published, with local or without.
 //   - Tables of _cat leave out what no simulated node has: heap, load, documents.
 //   - A search body may have query, from, size, timeout, track_total_hits,
-//     pit, sort by _score or _doc, _source and ext; other parts would have to be made up and are refused by
-//     name. The query is not evaluated: equal ones get equal answers.
+//     pit, sort by _score or _doc, _source and ext; search_after is refused for
+//     OpenSearch's reasons, and other parts, which would have to be made up, are
+//     refused by name. The query is not evaluated: equal ones get equal answers.
 //   - An index has one copy of each shard; number_of_replicas must be 0, and is
 //     0 if absent.
 //   - Numbers and booleans in place of text, and text in place of numbers, are

@@ -148,6 +148,7 @@ func FuzzRuleNames(f *testing.F) {
 
 func FuzzSearchBodies(f *testing.F) {
 	for _, seed := range []string{
+		`{"search_after":[1,"a",null],"sort":["_doc"]}`, `{"search_after":[[]]}`,
 		`{"query":{"bool":{"must":[{"match":{"a":"b"}}]}},"from":1,"size":2,"timeout":"1s","track_total_hits":true,"ext":{"wlmsim":{"service_time":"5ms"}}}`,
 		`{"query":{"match_all":{}}}`, `{"query":{}}`, `{"track_total_hits":7}`, `{"_source":["a"]}`, `{"size":-1}`, `{"query":{"a":1e999}}`, ``, `{"ext":{}}`,
 	} {

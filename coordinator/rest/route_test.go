@@ -238,3 +238,26 @@ func TestServerBounds(t *testing.T) {
 	require.Positive(t, s.ReadTimeout)
 	require.Zero(t, s.WriteTimeout, "net/http would cut off a search that runs longer")
 }
+
+// search_after is refused as OpenSearch refuses it where it does, and else says
+// what to do instead.
+func TestSearchAfterIsRefused(t *testing.T) {
+	for _, row := range []struct{ query, body, want string }{
+		{"", `"search_after":[1]`, "Sort must contain at least one field."},
+		{"", `"search_after":[1.5],"sort":"_score"`, "Sort must contain at least one field."},
+		{"", `"search_after":["a",null,true],"sort":["_score","_doc"]`, "search_after has 3 value(s) but sort has 2."},
+		{"", `"search_after":[1],"sort":["_doc"],"from":5`, "`from` parameter must be set to 0 when `search_after` is used."},
+		{"?scroll=1m", `"search_after":[1],"sort":["_doc"]`, "`search_after` cannot be used in a scroll context."},
+		{"", `"sort":["_doc"],"search_after":[1]`, "[search_after] is not simulated, since documents have no fields: page by from and size, or by a scroll"},
+		{"", `"search_after":[]`, "Values must contains at least one value."},
+		{"", `"search_after":1`, "Expected [START_ARRAY] in [search_after] but found [VALUE_NUMBER] inside search_after"},
+		{"", `"search_after":null`, "Expected [START_ARRAY] in [search_after] but found [VALUE_NULL] inside search_after"},
+		{"", `"search_after":[1,[2]]`, "Expected [VALUE_STRING] or [VALUE_NUMBER] or [VALUE_BOOLEAN] or [VALUE_NULL] but found [START_ARRAY] inside search_after."},
+	} {
+		w := newWorld(t)
+		r := w.do(http.MethodPost, "/_search"+row.query, "{"+row.body+"}")
+		require.Equal(t, http.StatusBadRequest, r.Code, row.body)
+		require.Equal(t, row.want, reason(t, r), row.body)
+		require.Equal(t, http.StatusBadRequest, w.do(http.MethodPost, "/_count", "{"+row.body+"}").Code, "a count has none")
+	}
+}

@@ -1,8 +1,10 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -42,6 +44,8 @@ type searchBody struct {
 	request    coordinator.Request
 	trackTotal int64 // count matches up to this many; noTotal: not at all
 	count      bool  // a _count, which takes only query and ext
+	sorts      []string
+	after      int // values of search_after; 0: it is not given
 }
 
 func newSearch(count bool) *searchBody {
@@ -88,23 +92,15 @@ func (s *searchBody) member(f *fields, name string) (err error) {
 	case name == "pit":
 		return s.readPoint(f)
 	case name == "sort":
-		return f.sort()
+		s.sorts, err = f.sort()
+		return err
+	case name == "search_after":
+		s.after, err = f.searchAfter()
+		return err
 	case name == "_source": // documents have no fields, so that there is nothing to leave out
 		return f.skip()
 	}
-	kind := "START_OBJECT"
-	switch f.kind() {
-	case '[':
-		kind = "START_ARRAY"
-	case '"':
-		kind = "VALUE_STRING"
-	case '0':
-		kind = "VALUE_NUMBER"
-	case 't', 'f':
-		kind = "VALUE_BOOLEAN"
-	case 'n':
-		kind = "VALUE_NULL"
-	}
+	kind := tokenOf(f.kind())
 	if err := f.skip(); err != nil {
 		return err
 	}
@@ -113,6 +109,23 @@ func (s *searchBody) member(f *fields, name string) (err error) {
 		known = "query and ext"
 	}
 	return cluster.Errorf(cluster.Parsing, "Unknown key for a %s in [%s]: the simulated shards know %s", kind, shorten(name), known)
+}
+
+// tokenOf is OpenSearch's name for the beginning of a value.
+func tokenOf(k jsontext.Kind) string {
+	switch k {
+	case '[':
+		return "START_ARRAY"
+	case '"':
+		return "VALUE_STRING"
+	case '0':
+		return "VALUE_NUMBER"
+	case 't', 'f':
+		return "VALUE_BOOLEAN"
+	case 'n':
+		return "VALUE_NULL"
+	}
+	return "START_OBJECT"
 }
 
 // query reads a query: an object with one clause. It is not evaluated; equal
@@ -272,9 +285,8 @@ func (s *searchBody) readPoint(f *fields) error {
 
 // sort reads the two orders that documents without fields have: by score, and
 // the order of the index, which here is the same.
-func (f *fields) sort() error {
-	names := []string{""}
-	var err error
+func (f *fields) sort() (names []string, err error) {
+	names = []string{""}
 	if f.kind() == '[' {
 		names, err = f.texts()
 	} else {
@@ -285,7 +297,68 @@ func (f *fields) sort() error {
 			err = cluster.Errorf(cluster.IllegalArgument, "No mapping found for [%s] in order to sort on: documents have no fields, sort by _score or _doc", shorten(name))
 		}
 	}
-	return err
+	return names, err
+}
+
+// searchAfter counts the values to go on after, as OpenSearch reads them.
+func (f *fields) searchAfter() (n int, err error) {
+	if k := f.kind(); k != '[' {
+		if err := f.skip(); err != nil {
+			return 0, err
+		}
+		return 0, cluster.Errorf(cluster.Parsing, "Expected [START_ARRAY] in [search_after] but found [%s] inside search_after", tokenOf(k))
+	}
+	var values []jsontext.Value
+	v, err := f.raw()
+	if err == nil {
+		values, err = elements(v)
+	}
+	for _, v := range values {
+		if k := v.Kind(); k == '[' || k == '{' {
+			return 0, cluster.Errorf(cluster.Parsing, "Expected [VALUE_STRING] or [VALUE_NUMBER] or [VALUE_BOOLEAN] or [VALUE_NULL] but found [%s] inside search_after.", tokenOf(k))
+		}
+	}
+	if err == nil && len(values) == 0 {
+		err = cluster.Errorf(cluster.IllegalArgument, "Values must contains at least one value.")
+	}
+	return len(values), err
+}
+
+// elements returns the elements of an array.
+func elements(array jsontext.Value) (list []jsontext.Value, err error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(array))
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	for d.PeekKind() != ']' {
+		v, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v.Clone())
+	}
+	return list, nil
+}
+
+// checkAfter refuses search_after, for OpenSearch's reasons where it has one:
+// to sort by _score alone is not to sort by a field.
+func (s *searchBody) checkAfter() error {
+	why := ""
+	switch r := &s.request; {
+	case s.after == 0:
+		return nil
+	case r.Scroll > 0:
+		why = "`search_after` cannot be used in a scroll context."
+	case r.From > 0:
+		why = "`from` parameter must be set to 0 when `search_after` is used."
+	case len(s.sorts) == 0 || len(s.sorts) == 1 && s.sorts[0] == "_score":
+		why = "Sort must contain at least one field."
+	case len(s.sorts) != s.after:
+		why = fmt.Sprintf("search_after has %d value(s) but sort has %d.", s.after, len(s.sorts))
+	default:
+		why = "[search_after] is not simulated, since documents have no fields: page by from and size, or by a scroll"
+	}
+	return cluster.Errorf(cluster.IllegalArgument, "%s", why)
 }
 
 func unknownExt(f *fields) error {
@@ -438,6 +511,9 @@ func (s *searchBody) validate() error {
 	}
 	if len(faults) > 0 {
 		return invalid(faults...)
+	}
+	if err := s.checkAfter(); err != nil {
+		return err
 	}
 	if window := r.From + r.Size; window > MaxResultWindow && r.Scroll == 0 {
 		return cluster.Errorf(cluster.IllegalArgument, "Result window is too large, from + size must be less than or equal to: [%d] but was [%d].", MaxResultWindow, window)
