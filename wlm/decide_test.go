@@ -220,6 +220,25 @@ func TestStoredFaultsAreWarnedAboutOnceAndNotThrottled(t *testing.T) {
 	require.Equal(t, 2, logged.groups()["zero"], "warned again after it was sound")
 }
 
+// Case C12 under every profile, in its own form: a limit of 0 that is stored
+// refuses nobody.
+func TestAStoredLimitOfZeroThrottlesNobody(t *testing.T) {
+	for _, profile := range wlm.Profiles() {
+		switches, err := wlm.Profile(profile)
+		require.NoError(t, err)
+		for _, by := range []cluster.Attribute{cluster.ByGroup, cluster.ByUsername} {
+			g := group("zero", by, 0)
+			g.Throttling = switches.DimensionKey.Write(g.Throttling)
+			s := inState(t, g)
+			th := throttle(t, wlm.Config{Switches: switches}, s)
+			got, _ := admit(t, th, user("alice"), s, "zero")
+			require.Equal(t, "no permit", got, "%s by %s", profile, by)
+			require.EqualValues(t, 1, th.FailedOpen())
+			require.Empty(t, th.Permits())
+		}
+	}
+}
+
 // recorder is a slog.Handler that keeps warnings.
 type recorder struct {
 	mu      sync.Mutex
