@@ -113,14 +113,17 @@ func (d *decoder) count(least int) int {
 // prealloc bounds the entries for which memory is taken before they are read.
 const prealloc = 1024
 
-// list reads a counted list whose entries are at least least bytes long; an
-// empty one is nil.
-func list[T any](d *decoder, least int, read func() T) []T {
+// list reads a counted list whose entries are at least least bytes long, into
+// room, if that is enough, which must be empty; an empty list is nil.
+func list[T any](d *decoder, room []T, least int, read func() T) []T {
 	n := d.count(least)
 	if n == 0 {
 		return nil
 	}
-	entries := make([]T, 0, min(n, prealloc))
+	entries := room
+	if n > cap(room) {
+		entries = make([]T, 0, min(n, prealloc))
+	}
 	for range n {
 		entries = append(entries, read())
 		if d.err != nil {

@@ -66,7 +66,7 @@ func ParseKept(text string) (*Kept, error) {
 	k.Context = ContextID{d.unsigned(), d.unsigned()}
 	k.Expression, k.Size = d.text(), d.size()
 	k.ServiceTime, k.Service = time.Duration(d.signed()), d.service()
-	k.Shards = list(&d, 3, func() KeptShard { return KeptShard{d.text(), d.shard()} })
+	k.Shards = list(&d, nil, 3, func() KeptShard { return KeptShard{d.text(), d.shard()} })
 	if k.Context.Number == 0 {
 		d.fail("the context is none")
 	}

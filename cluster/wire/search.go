@@ -177,14 +177,23 @@ func (d *decoder) service() (t cluster.ServiceTime) {
 	return t
 }
 
+// few is how many entries of a list most messages have at the most. They are in
+// one piece of memory with the message.
+const few = 2
+
 // DecodeSearchRequest reads what [SearchRequest.AppendTo] wrote.
 func DecodeSearchRequest(data []byte) (*SearchRequest, error) {
 	d := decode(data)
 	d.expectFormat()
-	r := &SearchRequest{}
-	r.Headers = list(&d, 2, func() Header { return Header{d.text(), d.text()} })
+	whole := &struct {
+		SearchRequest
+		headers [few]Header
+		shards  [few]ShardID
+	}{}
+	r := &whole.SearchRequest
+	r.Headers = list(&d, whole.headers[:0], 2, func() Header { return Header{d.text(), d.text()} })
 	r.Search, r.Group = d.text(), d.text()
-	r.Shards = list(&d, 2, d.shard)
+	r.Shards = list(&d, whole.shards[:0], 2, d.shard)
 	if query := d.raw(); len(query) > 0 {
 		r.Query = bytes.Clone(query)
 	}
@@ -196,7 +205,7 @@ func DecodeSearchRequest(data []byte) (*SearchRequest, error) {
 	}
 	r.Context = ContextID{d.unsigned(), d.unsigned()}
 	r.KeepAlive, r.Point = time.Duration(d.signed()), d.text()
-	r.Taken = list(&d, 1, d.size)
+	r.Taken = list(&d, nil, 1, d.size)
 	return r, d.finish("search request")
 }
 
@@ -258,8 +267,13 @@ func (a *SearchAnswer) about() int {
 func DecodeSearchAnswer(data []byte) (*SearchAnswer, error) {
 	d := decode(data)
 	d.expectFormat()
-	a := &SearchAnswer{Shards: list(&d, 5, d.shardAnswer), Freed: d.size()}
-	a.Points = list(&d, 3, func() Point { return Point{d.text(), d.signed(), time.Duration(d.signed())} })
+	whole := &struct {
+		SearchAnswer
+		shards [few]ShardAnswer
+	}{}
+	a := &whole.SearchAnswer
+	a.Shards, a.Freed = list(&d, whole.shards[:0], 5, d.shardAnswer), d.size()
+	a.Points = list(&d, nil, 3, func() Point { return Point{d.text(), d.signed(), time.Duration(d.signed())} })
 	return a, d.finish("search answer")
 }
 
@@ -275,7 +289,7 @@ func (d *decoder) shardAnswer() ShardAnswer {
 		return s
 	}
 	s.Total, s.Searched, s.MaxScore = d.signed(), d.signed(), d.float()
-	s.Hits = list(d, 9, func() Hit { return Hit{d.text(), d.float()} })
+	s.Hits = list(d, nil, 9, func() Hit { return Hit{d.text(), d.float()} })
 	return s
 }
 
