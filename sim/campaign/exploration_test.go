@@ -194,7 +194,7 @@ func TestAFileShrinksInAWorker(t *testing.T) {
 	hand, err := campaign.NewHand(campaign.Config{Start: start("real")})
 	require.NoError(t, err)
 	defer hand.Close()
-	s := campaign.Shrinking{File: all[0].File, Set: all[0].Set, Path: "small.yaml", Time: time.Minute}
+	s := campaign.Shrinking{File: all[0].File, Set: all[0].Set, Path: "small.yaml", Time: time.Hour}
 	small, err := hand.Shrink(t.Context(), s, explored[0].Result)
 	require.NoError(t, err)
 	require.Equal(t, "forbid second == 429", small.Failure.Check)
@@ -237,7 +237,7 @@ func TestAFileShrinksWhateverItsOutcomes(t *testing.T) {
 	hand, err := campaign.NewHand(campaign.Config{Start: start("real")})
 	require.NoError(t, err)
 	defer hand.Close()
-	small, err := hand.Shrink(t.Context(), campaign.Shrinking{File: all[0].File, Set: set, Path: "small.yaml", Time: time.Minute}, r)
+	small, err := hand.Shrink(t.Context(), campaign.Shrinking{File: all[0].File, Set: set, Path: "small.yaml", Time: time.Hour}, r)
 	require.NoError(t, err)
 	require.Equal(t, "forbid second == 429", small.Failure.Check)
 }

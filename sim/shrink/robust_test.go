@@ -49,7 +49,7 @@ func TestADrawnFileShrinksToALeastOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := files.Draw(t, "file")
 		r := brokenPromise(f)
-		s, err := shrink.Explore(context.Background(), f, r, shrink.Limits{})
+		s, err := shrink.Explore(context.Background(), f, r, shrink.Limits{Time: time.Hour})
 		if err != nil || !s.Least {
 			t.Fatalf("%v: %v\n%s", err, s, scenario.Print(f))
 		}
@@ -248,7 +248,7 @@ steps: [{at: 1s, search: {}}]
 	require.NoError(t, err)
 	r, err := world.Run(f, world.Options{})
 	require.NoError(t, err)
-	s, err := shrink.Run(t.Context(), f, r, shrink.InProcess, shrink.Limits{})
+	s, err := shrink.Run(t.Context(), f, r, shrink.InProcess, shrink.Limits{Time: time.Hour})
 	require.NoError(t, err)
 	require.True(t, s.Least)
 	require.Empty(t, names(s.File))
