@@ -82,6 +82,66 @@ func TestThePlantedFlawIsFoundInAWholeCluster(t *testing.T) {
 	require.Contains(t, text.String(), "m1>d2.raft")
 }
 
+// known are orders in which a file shows what it says of another profile.
+var known = map[string][]string{
+	"a-data-node-crashes-under-a-search": {
+		"first×3 second×4 first×3 second×2 crash×2", // each looks while the other one has counted itself
+		"first×9 crash×2", // the node is gone before it is asked
+	},
+	"the-lag-race-of-three-nodes": {
+		// Both searches come while d2 has published the group and not told the throttle.
+		"update d1>m1.gossip m1>d2.raft d2>m1.raft m1>d2.raft d2.applier first d1>m1.gossip m1>d1.gossip second d1>m1.gossip m1>d1.gossip×2 first×4 second×6",
+		// The throttle hears of it while the second one looks for the counters.
+		"update d1>m1.gossip m1>d2.raft d2>m1.raft m1>d2.raft d2.applier first d1>m1.gossip m1>d1.gossip second d1>m1.gossip m1>d1.gossip×2 first×4 second×4 d2.applier second×2",
+	},
+}
+
+// What a file says of another profile is so: everything that it says can be met,
+// and nothing else breaks. Orders that are known come first, as far as they fit;
+// where something is left, others are drawn. Each is met by one of a hundred or
+// more, and that none of thousands does has a chance of one in many millions.
+func TestWholeClustersAreWhatTheirFilesSayOfAProfile(t *testing.T) {
+	paths, err := filepath.Glob("../../scenarios/clusters/*.yaml")
+	require.NoError(t, err)
+	profiles := 0
+	for _, path := range paths {
+		race := strings.TrimSuffix(filepath.Base(path), ".yaml")
+		for profile, says := range read(t, path).Under {
+			profiles++
+			t.Run(race+"/"+profile, func(t *testing.T) {
+				left := map[string]bool{}
+				for _, p := range says.Breaks {
+					left[string(p)] = true
+				}
+				for _, text := range says.Require {
+					left["require "+string(text)] = true
+				}
+				require.NotEmpty(t, left)
+				look := func(r *explore.Result) bool {
+					for _, c := range r.Checks {
+						require.NotEqual(t, check.Broken, c.Verdict, "%s: %s; %s", c.Name, c.Message, c.Schedule)
+						if c.Verdict == check.Held && c.Schedule != "" {
+							delete(left, c.Name)
+						}
+					}
+					return len(left) == 0
+				}
+				for _, text := range known[race] {
+					s, err := explore.ParseSchedule(text)
+					require.NoError(t, err)
+					look(run(t, read(t, path), explore.Options{Profile: profile, Schedule: s, Loose: true}))
+				}
+				for seed := 1; len(left) > 0; seed++ {
+					require.Less(t, seed, 100, left)
+					o := explore.Options{Profile: profile, Strategy: []string{explore.Random, explore.PCT}[seed%2], Schedules: 40, Until: look}
+					look(run(t, read(t, path, fmt.Sprint("seed=", seed)), o))
+				}
+			})
+		}
+	}
+	require.GreaterOrEqual(t, profiles, 4)
+}
+
 // A schedule of a whole cluster that does not fit is no fault of who asks: the
 // course may be another one than before.
 func TestACourseThatIsNotTheSameLeavesTheVerdictOpen(t *testing.T) {
