@@ -80,9 +80,14 @@ type memConn struct {
 // dialer returns the dial function of one host.
 func (n *memnet) dialer(from string) func(context.Context, string) (net.Conn, error) {
 	return func(ctx context.Context, to string) (net.Conn, error) {
+		here, there := net.Pipe()
+		a, b := &memConn{here, from, to}, &memConn{there, from, to}
 		n.mu.Lock()
 		l := n.hosts[to]
 		blocked := from != to && (n.cut[from] || n.cut[to])
+		if !blocked && l != nil { // with the look, so that a cut that comes now finds them
+			n.conns[a], n.conns[b] = true, true
+		}
 		n.mu.Unlock()
 		if blocked { // as a network that drops packets: nobody answers
 			<-ctx.Done()
@@ -91,11 +96,6 @@ func (n *memnet) dialer(from string) func(context.Context, string) (net.Conn, er
 		if l == nil {
 			return nil, fmt.Errorf("dial %s: connection refused", to)
 		}
-		here, there := net.Pipe()
-		a, b := &memConn{here, from, to}, &memConn{there, from, to}
-		n.mu.Lock()
-		n.conns[a], n.conns[b] = true, true
-		n.mu.Unlock()
 		select {
 		case l.queue <- b:
 			return a, nil
