@@ -63,8 +63,9 @@
 // which overtakes it. A message is what a node writes to one stream in one turn:
 // entries and votes and their answers, forwarded commands, searches, news of what
 // is applied. A stream keeps its order; all else is a choice, of up to three
-// streams of a kind between two nodes at a time, and of one in a cluster of five,
-// whose lanes would be too many.
+// streams of a kind between two nodes at a time. A set of lanes is one word of 64
+// bits: in a cluster of five, whose nodes take up to 40 for one stream of each kind
+// on each way, two are a choice to and from m1 alone, if not everywhere.
 //
 // Actors may crash nodes and restart them, cut the network and heal it, and move
 // the leadership, each in one turn. What is under way to a node that crashes can

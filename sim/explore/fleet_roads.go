@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/wlmsim/wlmsim/sim/history"
 	"github.com/wlmsim/wlmsim/sim/netsim"
@@ -26,7 +27,8 @@ type road struct {
 // maxAbreast bounds the lanes of a road.
 const maxAbreast = 3
 
-// pave makes the lanes of the roads: as many for each as there is room for.
+// pave makes the lanes of the roads: as many for each as there is room for, and
+// then for those of the first leader, by which everything goes.
 func (x *fleet) pave(nodes []string) {
 	type paved struct {
 		road
@@ -43,12 +45,17 @@ func (x *fleet) pave(nodes []string) {
 			}
 		}
 	}
-	abreast := maxAbreast
-	if len(roads) > 0 {
-		abreast = min(abreast, (maxLanes-len(x.lanes)-1)/len(roads))
-	}
-	for n := range abreast {
-		for _, r := range roads {
+	room := maxLanes - len(x.lanes) - 1 // one is for time that passes
+	for n := range maxAbreast {
+		next := roads
+		if len(next) > room {
+			next = slices.DeleteFunc(slices.Clone(roads), func(r paved) bool { return r.from != firstLeader && r.to != firstLeader })
+		}
+		if len(next) > room {
+			break
+		}
+		room -= len(next)
+		for _, r := range next {
 			name := r.name
 			if n > 0 {
 				name = fmt.Sprintf("%s.%d", r.name, n+1)

@@ -172,6 +172,35 @@ func TestMisfitsOfWholeClustersAreRefused(t *testing.T) {
 	}
 }
 
+// In a cluster of five there is room for a second stream to and from the first
+// leader, and no more.
+func TestInAClusterOfFiveWhatTheLeaderHearsCanOvertake(t *testing.T) {
+	f, err := scenario.Parse("x.yaml", []byte(`version: 1
+name: x
+cluster: {managers: 3, data: 2}
+explore:
+  actors:
+    one: [{put_group: {id: one, via: d1, name: g, resiliency_mode: soft, resource_limits: {memory: 0.1}}}]
+    two: [{get_groups: {id: two, via: d1}}]
+  observe: {one: one.status, two: two.status}
+  forbid: [one != 200, two != 200]
+`))
+	require.NoError(t, err)
+	_, err = explore.Run(f, explore.Options{Schedule: explore.Schedule{"nobody"}})
+	require.ErrorIs(t, err, explore.ErrUsage)
+	for lane, there := range map[string]bool{
+		"m1>m2.raft.2": true, "d2>m1.gossip.2": true, "d1>d2.gossip": true,
+		"m1>m2.raft.3": false, "m2>m3.raft.2": false, "d1>d2.gossip.2": false, "d1>d2.raft": false,
+	} {
+		require.Equal(t, there, slices.Contains(strings.FieldsFunc(err.Error(), func(r rune) bool { return strings.ContainsRune(" []", r) }), lane), lane)
+	}
+	// d1 asks twice at once, and m1 hears the later question first.
+	s := explore.Schedule{"one", "two", "d1>m1.gossip.2"}
+	r := run(t, f, explore.Options{Schedule: s})
+	requireNothingBroken(t, r)
+	require.True(t, uncontrolled(r) || strings.HasPrefix(r.Outcomes[0].Schedule, "one two d1>m1.gossip.2"), complaints(r))
+}
+
 // What one node cannot do a cluster can: a client that goes away while its
 // search is at another node, actions before the first turn, a held search there.
 func TestSearchesOfAWholeCluster(t *testing.T) {
