@@ -81,6 +81,9 @@ func TestAServerThatComesBackAtAnotherAddressIsFollowedThere(t *testing.T) {
 		led := c.leader()
 		moved := c.others(led)[0]
 		moved.shut()
+		// Raft 1.8.0 takes in a server's answer without the lock under which
+		// AddVoter changes where the server is.
+		synctest.Wait()
 		c.propose2(moved, create("a"))
 		moved.address = "elsewhere"
 		moved.restart()
