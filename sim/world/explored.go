@@ -170,7 +170,6 @@ func (w *world) askSearch(s *scenario.Search, l *life) scenario.Answer {
 	if s.Group != "" {
 		r.GroupHeader = w.ids.group(s.Group)
 	}
-	sent := time.Now()
 	w.tally.send()
 	w.event(history.Event{Kind: history.RequestSent, Node: l.m.name, Search: s.ID, Detail: w.owner(s.User, roles)})
 	response, err := l.node.Search(ctx, r)
@@ -185,7 +184,7 @@ func (w *world) askSearch(s *scenario.Search, l *life) scenario.Answer {
 	case l.isGone():
 		answer = scenario.SearchAnswer{Answer: broke(l.m.name, resetText), Shards: answer.Shards}
 	}
-	w.tally.add(outcomeOf(answer.Answer, client.Err() != nil), 1, time.Since(sent))
+	w.tally.end(outcomeOf(answer.Answer, client.Err() != nil)) // the clock stands still, or passes for nobody
 	w.event(history.Event{Kind: history.RequestAnswered, Node: l.m.name, Search: s.ID, Status: answer.Status, Detail: answer.Error.Type})
 	w.answers.set(s.ID, answer)
 	return answer.Answer

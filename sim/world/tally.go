@@ -58,6 +58,14 @@ func (t *tally) send() {
 	t.mu.Unlock()
 }
 
+// end counts the end of a request of which nobody asks how long it took.
+func (t *tally) end(o outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ends[o]++
+	t.attempts++
+}
+
 // add counts the end of a request that took so many attempts.
 func (t *tally) add(o outcome, attempts int, took time.Duration) {
 	t.mu.Lock()
@@ -94,7 +102,7 @@ func micros(h *hdrhistogram.Histogram, percentile float64) time.Duration {
 
 // sum adds other tallies up.
 func sum(tallies []*tally) *tally {
-	total := &tally{latency: newHistogram()}
+	total := &tally{}
 	for _, t := range tallies {
 		t.mu.Lock()
 		total.sent += t.sent
@@ -103,6 +111,9 @@ func sum(tallies []*tally) *tally {
 			total.ends[o] += n
 		}
 		if t.latency != nil {
+			if total.latency == nil {
+				total.latency = newHistogram()
+			}
 			total.latency.Merge(t.latency)
 		}
 		t.mu.Unlock()
