@@ -17,13 +17,26 @@ var stateMetrics = []string{
 type clusterView struct {
 	state   *cluster.State
 	status  Status
-	indices []*cluster.Index // that are asked for
+	homes   map[string]string // the ids of the nodes that serve shards, by name
+	indices []*cluster.Index  // that are asked for
+}
+
+// clusterView finds each node's place once, since shards are many.
+func (c *call) clusterView() *clusterView {
+	v := &clusterView{state: c.config.Cluster.State(), status: c.config.Cluster.Status(), homes: map[string]string{}}
+	for i := range v.status.Members {
+		if m := &v.status.Members[i]; m.Alive && v.state.Node(m.Name) != nil {
+			v.homes[m.Name] = m.ID
+		}
+	}
+	return v
 }
 
 // clusterState answers _cluster/state as this node has it, with or without
 // ?local: what it shows is what the node's searches go by. As upstream, words
-// that are no metric are disregarded. What no simulated node has is left out:
-// ephemeral ids, coordination, allocation ids and versions of indices.
+// that are no metric are disregarded, and names of no index, too, unless
+// ?ignore_unavailable=false. What no simulated node has is left out: ephemeral
+// ids, coordination, allocation ids and versions of indices.
 func (c *call) clusterState() error {
 	if err := c.stateParams(); err != nil {
 		return err
@@ -32,10 +45,13 @@ func (c *call) clusterState() error {
 	if err != nil {
 		return err
 	}
+	if !c.query.Has("ignore_unavailable") {
+		options.IgnoreUnavailable = true
+	}
 	if err := c.ready(); err != nil {
 		return err
 	}
-	v := &clusterView{state: c.config.Cluster.State(), status: c.config.Cluster.Status()}
+	v := c.clusterView()
 	if v.indices, err = v.state.MatchIndicesBy(c.vars.get("index"), options); err != nil {
 		return err
 	}
@@ -99,14 +115,6 @@ func (v *clusterView) idOf(name string) string {
 		return m.ID
 	}
 	return ""
-}
-
-// homeOf returns the id of the node that serves a shard, "" if none does.
-func (v *clusterView) homeOf(node string) string {
-	if v.state.Node(node) == nil {
-		return ""
-	}
-	return v.idOf(node)
 }
 
 func (e *encoder) textOrNull(s string) {
@@ -173,7 +181,7 @@ func (e *encoder) routingTable(v *clusterView) {
 		e.name(x.Name).object(func() {
 			e.name("shards").object(func() {
 				for shard, node := range x.ShardNodes {
-					e.name(strconv.Itoa(shard)).array(func() { e.routedShard(x, shard, v.homeOf(node)) })
+					e.name(strconv.Itoa(shard)).array(func() { e.routedShard(x, shard, v.homes[node]) })
 				}
 			})
 		})
@@ -186,7 +194,7 @@ func (e *encoder) routingNodes(v *clusterView) {
 	shardsOf := func(node string) {
 		for _, x := range v.indices {
 			for shard, name := range x.ShardNodes {
-				if home := v.homeOf(name); home == node {
+				if home := v.homes[name]; home == node {
 					e.routedShard(x, shard, home)
 				}
 			}

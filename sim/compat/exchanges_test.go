@@ -70,7 +70,7 @@ var exchanges = []exchange{
 	{"/_cluster/state", "GET", "/_cluster/state?local=true&cluster_manager_timeout=30s", "", 200, ""},
 	{"/_cluster/state/{metric}", "GET", "/_cluster/state/version,metadata", "", 200, ""},
 	{"/_cluster/state/{metric}/{index}", "GET", "/_cluster/state/metadata,routing_table/_all?expand_wildcards=open", "", 200, ""},
-	{"/_cluster/state/{metric}/{index}", "GET", "/_cluster/state/metadata/none", "", 404, ""},
+	{"/_cluster/state/{metric}/{index}", "GET", "/_cluster/state/metadata/none?ignore_unavailable=false", "", 404, ""},
 	{"/_cluster/settings", "GET", "/_cluster/settings?include_defaults=true&flat_settings=true", "", 200, ""},
 	{"/_cluster/settings", "PUT", "/_cluster/settings?cluster_manager_timeout=30s", `{"persistent":{"wlm.workload_group.duress_streak":4},"transient":{"wlm":{"workload_group":{"duress_streak":null}}}}`, 200, ""},
 	{"/_cluster/settings", "PUT", "/_cluster/settings", `{"persistent":{"no.such":1}}`, 400, ""},
