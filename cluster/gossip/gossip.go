@@ -187,10 +187,11 @@ func (g *Gossip) Member(name string) (m Member, known bool) { return g.view.memb
 func (g *Gossip) Alive(name string) bool { return g.view.isAlive(name) }
 
 // UpdateSelf changes what this node says of itself: ID, roles, Raft and HTTP address. The name and the address of m are
-// ignored. It does not wait: the news travels with gossip.
+// ignored. It does not wait: the news travels with gossip. A node that was closed, has left or was refused its name has
+// nothing to say: ErrClosed or ErrNameTaken. (memberlist forgets itself some time after it left, and would panic.)
 func (g *Gossip) UpdateSelf(m Member) error {
-	if g.ctx.Err() != nil {
-		return ErrClosed
+	if err := g.parted(); err != nil {
+		return err
 	}
 	err := g.view.updateSelf(func(self *Member) error {
 		self.ID, self.Roles, self.Raft, self.HTTP = m.ID, m.clone().Roles, m.Raft, m.HTTP

@@ -157,16 +157,30 @@ func (g *Gossip) visiting(nodes []*memberlist.Node) bool {
 func (g *Gossip) remember(addresses []string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.taken != nil:
-		return g.taken
-	case g.closed || g.left:
-		return ErrClosed
+	if err := g.partedLocked(); err != nil {
+		return err
 	}
 	for _, a := range addresses {
 		if !slices.Contains(g.seeds, a) && len(g.seeds) < g.cfg.Bounds.Members {
 			g.seeds = append(g.seeds, a)
 		}
+	}
+	return nil
+}
+
+// parted returns why this node is no part of any cluster any more, or nil.
+func (g *Gossip) parted() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.partedLocked()
+}
+
+func (g *Gossip) partedLocked() error {
+	switch {
+	case g.taken != nil:
+		return g.taken
+	case g.closed || g.left:
+		return ErrClosed
 	}
 	return nil
 }

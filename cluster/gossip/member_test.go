@@ -56,6 +56,25 @@ func TestMemberThatLeavesIsForgottenAndItsRequestsFail(t *testing.T) {
 	})
 }
 
+// memberlist forgets itself once it has left for a while.
+func TestNodeThatHasLeftSaysNothingMore(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fabric) {
+		m1, m2, m3 := f.trio(t, nil)
+		defer closeAll(t, m1, m2, m3)
+		impostor := f.start(t, "m2", "10.0.0.9:7946", nil)
+		defer closeAll(t, impostor)
+		_, err := impostor.Join(t.Context(), []string{m1.address})
+		require.ErrorIs(t, err, gossip.ErrNameTaken)
+		require.NoError(t, m3.Leave(t.Context()))
+		for range 3 {
+			require.ErrorIs(t, m3.UpdateSelf(gossip.Member{ID: "other"}), gossip.ErrClosed)
+			require.ErrorIs(t, impostor.UpdateSelf(gossip.Member{ID: "other"}), gossip.ErrNameTaken)
+			time.Sleep(time.Minute)
+		}
+		require.Equal(t, []string{"m1", "m2"}, m1.living())
+	})
+}
+
 func TestKilledMemberIsDeadAtOnceWhileRequestsWait(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fabric) {
 		m1, m2, m3 := f.trio(t, blocking)
