@@ -36,7 +36,7 @@ type form interface {
 	checkPair(a Attribute, limited bool) error
 	// unnamed refuses a dimension where nobody is ever named.
 	unnamed(a Attribute) error
-	parseLimit(text string, number bool) (int64, error)
+	parseLimit(text, shown string, number bool) (int64, error)
 	negative(text string) error
 	tooGreat(text string) error
 }
@@ -98,14 +98,14 @@ func (k DimensionKey) CheckLimit(limit int64) error {
 }
 
 // ParseLimit reads a node_limit by its text in the request: of a number, or of
-// what else stands there, without its quotes. It takes 0, which only the merged
-// throttling may not have.
+// what else stands there, without its quotes; a refusal repeats what is shown of
+// it. It takes 0, which only the merged throttling may not have.
 //
 // KeyAttribute takes a plain integer of digits alone. KeyBy takes whatever Java
 // makes an int of, as OpenSearch's parser of settings does: quotes, a plus and
 // zeros in front, too.
-func (k DimensionKey) ParseLimit(text string, number bool) (int64, error) {
-	return k.form().parseLimit(text, number)
+func (k DimensionKey) ParseLimit(text, shown string, number bool) (int64, error) {
+	return k.form().parseLimit(text, shown, number)
 }
 
 // UnknownThrottleSetting is the refusal of a key that throttling does not have.
@@ -262,16 +262,16 @@ func (attributeForm) checkPair(a Attribute, limited bool) error {
 // unnamed: the pull request lets such a group pass and throttles nobody.
 func (attributeForm) unnamed(Attribute) error { return nil }
 
-func (f attributeForm) parseLimit(text string, number bool) (int64, error) {
+func (f attributeForm) parseLimit(text, shown string, number bool) (int64, error) {
 	switch limit, err := strconv.ParseInt(text, 10, 64); {
 	case !number:
-		return 0, f.notInteger(strconv.Quote(text))
+		return 0, f.notInteger(strconv.Quote(shown))
 	case strings.ContainsAny(text, ".eE"):
-		return 0, f.notInteger(text)
+		return 0, f.notInteger(shown)
 	case strings.HasPrefix(text, "-"):
-		return 0, f.negative(text)
+		return 0, f.negative(shown)
 	case err != nil || limit > MaxNodeLimit:
-		return 0, f.tooGreat(text)
+		return 0, f.tooGreat(shown)
 	default:
 		return limit, nil
 	}
@@ -325,12 +325,12 @@ func (byForm) unnamed(a Attribute) error {
 	return Errorf(IllegalArgument, "throttling.by [%s] needs a principal attribute provider (the security plugin) to be installed, otherwise the limit can never be enforced. Omit [by] to use whole-group throttling instead.", a)
 }
 
-func (f byForm) parseLimit(text string, _ bool) (int64, error) {
+func (f byForm) parseLimit(text, shown string, _ bool) (int64, error) {
 	switch limit, err := strconv.ParseInt(text, 10, 32); {
 	case err != nil:
-		return 0, f.notInteger(text)
+		return 0, f.notInteger(shown)
 	case limit < 0:
-		return 0, f.negative(text)
+		return 0, f.negative(shown)
 	default:
 		return limit, nil
 	}

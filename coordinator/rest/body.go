@@ -182,7 +182,7 @@ func (f *fields) coerced() (float64, error) {
 		return 0, err
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil {
+	if err != nil || strings.Contains(text, "_") { // as Go writes numbers, but no JSON and no Java
 		return 0, f.wrong("a number", strconv.Quote(text))
 	}
 	return n, nil

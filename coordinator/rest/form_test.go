@@ -17,6 +17,7 @@ import (
 // forms of throttling. Want is the throttling that the answer shows, or the
 // reason of the refusal.
 func TestThrottlingIsReadInTheProfilesForm(t *testing.T) {
+	zeros := strings.Repeat("0", 200) // more than a message shows
 	const ceiling = "Effective throttle ceiling is 0 (node_limit=0); this would reject all requests. Set node_limit to a positive value, or set throttling as null to disable throttling"
 	for form, rows := range map[cluster.DimensionKey][][2]string{
 		cluster.KeyAttribute: {
@@ -33,6 +34,9 @@ func TestThrottlingIsReadInTheProfilesForm(t *testing.T) {
 			{`{"attribute":5,"node_limit":10}`, "throttling.attribute must be one of [group, username, role] but was '5'"},
 			{`{"attribute":"group","node_limit":-1}`, "throttling.node_limit must be non-negative but was -1"},
 			{`{"attribute":"group","node_limit":2147483648}`, "throttling.node_limit must not exceed 2147483647 but was 2147483648"},
+			{`{"attribute":"group","node_limit":1` + zeros + `}`, "throttling.node_limit must not exceed 2147483647 but was 1" + zeros[:127] + "..."},
+			{`{"attribute":"group","node_limit":1` + zeros + `.5}`, "throttling.node_limit must be an integer but was '1" + zeros[:127] + "...'"},
+			{`{"attribute":"group","node_limit":"` + zeros + `"}`, `throttling.node_limit must be an integer but was '"` + zeros[:128] + `..."'`},
 			{`{"attribute":"group","node_limit":0}`, ceiling},
 			{`{"attribute":"group"}`, "throttling.node_limit is required when throttling.attribute is set; set throttling as null to disable throttling instead"},
 			{`{"node_limit":5}`, "throttling.attribute is required when a throttle limit is set"},
@@ -53,6 +57,9 @@ func TestThrottlingIsReadInTheProfilesForm(t *testing.T) {
 			{`{"node_limit":"10"}`, `{"node_limit":10}`},
 			{`{"by":"role","node_limit":"+10"}`, `{"by":"role","node_limit":10}`},
 			{`{"node_limit":"0010"}`, `{"node_limit":10}`},
+			{`{"node_limit":"` + zeros + `10"}`, `{"node_limit":10}`},
+			{`{"node_limit":"` + zeros[:127] + `5x"}`, "Invalid value '" + zeros[:127] + "5...' for throttling.node_limit: Failed to parse value [" + zeros[:127] + "5...] for setting [node_limit]"},
+			{`{"node_limit":"-` + zeros + `1"}`, "Invalid value '-" + zeros[:127] + "...' for throttling.node_limit: throttling.node_limit must be non-negative but was -" + zeros[:127] + "..."},
 			{`{"node_limit":"2147483647"}`, `{"node_limit":2147483647}`},
 			{`{"node_limit":"2147483648"}`, "Invalid value '2147483648' for throttling.node_limit: Failed to parse value [2147483648] for setting [node_limit]"},
 			{`{"node_limit":"-1"}`, "Invalid value '-1' for throttling.node_limit: throttling.node_limit must be non-negative but was -1"},
@@ -98,7 +105,8 @@ func TestThrottlingIsReadInTheProfilesForm(t *testing.T) {
 // A resource's limit may stand in quotes, in every form and on every way in.
 func TestAResourcesLimitMayStandInQuotes(t *testing.T) {
 	for text, want := range map[string]string{
-		`0.25`: "0.25", `"0.25"`: "0.25", `" 1e-1 "`: "0.1", `"1"`: "1.0",
+		`0.25`: "0.25", `"0.25"`: "0.25", `" 1e-1 "`: "0.1", `"1"`: "1.0", `"0x1p-2"`: "0.25",
+		`"0_1"`: `resource_limits.cpu must be a number but was '"0_1"'`, `"0x1_0p-8"`: `resource_limits.cpu must be a number but was '"0x1_0p-8"'`,
 		`"0"`: "resource value should be greater than 0 and less or equal to 1.0", `"NaN"`: "resource value should be greater than 0 and less or equal to 1.0",
 		`"2"`: "resource value should be greater than 0 and less or equal to 1.0", `""`: `resource_limits.cpu must be a number but was '""'`,
 		`"much"`: `resource_limits.cpu must be a number but was '"much"'`, `true`: "resource_limits.cpu must be a number but was 'true'",

@@ -153,8 +153,7 @@ func readNodeLimit(f *fields, form cluster.DimensionKey, patch *cluster.Throttli
 	if err != nil {
 		return err
 	}
-	// What is longer than a message shows is no int in either form.
-	limit, err := form.ParseLimit(strings.TrimSuffix(shorten(text), "..."), number)
+	limit, err := form.ParseLimit(text, shorten(text), number)
 	if err != nil {
 		return err
 	}

@@ -252,9 +252,13 @@ func (c *call) number(name string) (n int64, given bool, err error) {
 	}
 	n, ok := plainInteger(c.query.Get(name))
 	if !ok {
-		return 0, true, cluster.Errorf(cluster.IllegalArgument, "Failed to parse int parameter [%s] with value [%s]", name, shorten(c.query.Get(name)))
+		return 0, true, c.noInt(name)
 	}
 	return n, true, nil
+}
+
+func (c *call) noInt(name string) error {
+	return cluster.Errorf(cluster.IllegalArgument, "Failed to parse int parameter [%s] with value [%s]", name, shorten(c.query.Get(name)))
 }
 
 // duration reads a parameter that is one of OpenSearch's time values.

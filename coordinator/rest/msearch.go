@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -81,6 +82,8 @@ func (c *call) multiParams() (plainTotal bool, most int, err error) {
 		return false, 0, err
 	case !given:
 		return plainTotal, coordinator.ConcurrentSearches(c.config.Cluster.State()), nil
+	case n > math.MaxInt32:
+		return false, 0, c.noInt("max_concurrent_searches")
 	case n < 1:
 		return false, 0, cluster.Errorf(cluster.IllegalArgument, "maxConcurrentSearchRequests must be positive")
 	}

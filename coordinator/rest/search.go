@@ -456,7 +456,9 @@ func (s *searchBody) shardParams(c *call) (err error) {
 		switch {
 		case err != nil:
 			return err
-		case given && (n < w.least || n > math.MaxInt32):
+		case n > math.MaxInt32:
+			return c.noInt(w.name)
+		case given && n < w.least:
 			return cluster.Errorf(cluster.IllegalArgument, "%s", w.fault)
 		case given:
 			*w.into = int(n)
