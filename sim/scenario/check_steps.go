@@ -126,22 +126,31 @@ func (c *checker) request(at string, a *Action, p *program) {
 	}
 }
 
+// pointsAreSteps is why an exploration has no points in time.
+const pointsAreSteps = "points in time belong to steps: an exploration follows single searches"
+
 // openPit checks a point in time, which only its id makes of use.
 func (c *checker) openPit(at string, o *OpenPit, p *program) {
 	c.searched(at+".index", o.Index)
 	switch {
 	case p.explore != nil:
-		c.at(at, "points in time belong to steps: an exploration follows single searches")
+		c.at(at, pointsAreSteps)
 	case o.ID == "":
 		c.at(at, "open_pit lacks %q, which searches and close_pit name it by", "id")
+	default:
+		p.points[o.ID] = true
 	}
 	if _, given := c.places[at+".keep_alive"]; given && o.KeepAlive == 0 {
 		c.at(at+".keep_alive", "a point in time that is kept for 0s is gone at once")
 	}
-	p.points[o.ID] = true
 }
 
+// point checks the name of a point in time.
 func (c *checker) point(path, id string, p *program) {
+	if p.explore != nil {
+		c.at(path, pointsAreSteps)
+		return
+	}
 	c.word(path, "earlier open_pit", id, slices.Sorted(maps.Keys(p.points)))
 }
 
@@ -231,10 +240,6 @@ func (c *checker) pages(at string, s *Search, p *program) {
 // pointed checks what a search has to do with a point in time.
 func (c *checker) pointed(at string, s *Search, p *program) {
 	if s.Pit == "" {
-		return
-	}
-	if p.explore != nil {
-		c.at(at+".pit", "points in time belong to steps: an exploration follows single searches")
 		return
 	}
 	c.point(at+".pit", s.Pit, p)

@@ -140,6 +140,7 @@ func TestFaults(t *testing.T) {
 		{"point in time of an unknown index", "steps: [{at: 1s, open_pit: {id: one, index: lgos, keep_alive: 1m}}]", `1:45: unknown index "lgos"`},
 		{"end of no point in time", "steps: [{at: 1s, open_pit: {id: one, keep_alive: 1m}}, {at: 2s, close_pit: {pit: onw}}]", `1:82: unknown earlier open_pit "onw": did you mean "one"?`},
 		{"repeated point in time", "steps: [{at: 1s, repeat: {times: 2, every: 1s}, open_pit: {id: one, keep_alive: 1m}}]", `1:26: open_pit is repeated, so its request cannot have an id`},
+		{"explored end of a point in time", "explore: {actors: {a: [{close_pit: {pit: one}}]}, observe: {v: '1'}}", `1:42: points in time belong to steps`},
 		{"explored point in time", "explore: {actors: {a: [{open_pit: {id: s, keep_alive: 1m}}]}, observe: {v: '1'}}", `1:35: points in time belong to steps`},
 		{"explored search of a point in time", "explore: {actors: {a: [{search: {id: s, pit: one}}]}, observe: {v: '1'}}", `1:46: points in time belong to steps`},
 		{"explored msearch", "explore: {actors: {a: [{msearch: {searches: 2}}]}, observe: {v: '1'}}", `1:34: an exploration follows single searches`},
@@ -250,6 +251,25 @@ func TestFaults(t *testing.T) {
 			faults[0].Line -= strings.Count(base, "\n")
 			require.Contains(t, faults[0].String(), test.want)
 		})
+	}
+}
+
+// A point in time without a name is no one to choose from, and in an exploration
+// each step that has to do with one is a fault.
+func TestFaultsOfSeveralStepsWithPointsInTime(t *testing.T) {
+	for text, want := range map[string][]string{
+		"steps: [{at: 1s, open_pit: {keep_alive: 1m}}, {at: 2s, search: {pit: one}}]": {
+			`6:28: open_pit lacks "id", which searches and close_pit name it by`, `6:70: unknown earlier open_pit "one": the file has none`},
+		"explore: {actors: {a: [{open_pit: {id: s, keep_alive: 1m}}, {search: {pit: s}}, {close_pit: {pit: s}}]}, observe: {v: '1'}}": {
+			"6:35: points in time belong to steps", "6:76: points in time belong to steps", "6:99: points in time belong to steps"},
+	} {
+		_, err := scenario.Parse("file.yaml", []byte(base+text+"\n"))
+		var faults scenario.Faults
+		require.ErrorAs(t, err, &faults)
+		require.Len(t, faults, len(want), err)
+		for i := range want {
+			require.Contains(t, faults[i].String(), want[i])
+		}
 	}
 }
 
