@@ -250,8 +250,8 @@ func TestSearchAfterIsRefused(t *testing.T) {
 		{"?scroll=1m", `"search_after":[1],"sort":["_doc"]`, "`search_after` cannot be used in a scroll context."},
 		{"", `"sort":["_doc"],"search_after":[1]`, "[search_after] is not simulated, since documents have no fields: page by from and size, or by a scroll"},
 		{"", `"search_after":[]`, "Values must contains at least one value."},
-		{"", `"search_after":1`, "Expected [START_ARRAY] in [search_after] but found [VALUE_NUMBER] inside search_after"},
-		{"", `"search_after":null`, "Expected [START_ARRAY] in [search_after] but found [VALUE_NULL] inside search_after"},
+		{"", `"search_after":1`, "Unknown key for a VALUE_NUMBER in [search_after]: it is an array, a value for each sort"},
+		{"", `"search_after":null`, "Unknown key for a VALUE_NULL in [search_after]: it is an array, a value for each sort"},
 		{"", `"search_after":[1,[2]]`, "Expected [VALUE_STRING] or [VALUE_NUMBER] or [VALUE_BOOLEAN] or [VALUE_NULL] but found [START_ARRAY] inside search_after."},
 	} {
 		w := newWorld(t)

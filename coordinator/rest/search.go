@@ -306,7 +306,7 @@ func (f *fields) searchAfter() (n int, err error) {
 		if err := f.skip(); err != nil {
 			return 0, err
 		}
-		return 0, cluster.Errorf(cluster.Parsing, "Expected [START_ARRAY] in [search_after] but found [%s] inside search_after", tokenOf(k))
+		return 0, cluster.Errorf(cluster.Parsing, "Unknown key for a %s in [search_after]: it is an array, a value for each sort", tokenOf(k))
 	}
 	var values []jsontext.Value
 	v, err := f.raw()
