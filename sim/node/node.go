@@ -349,7 +349,8 @@ func closeOnce(c io.Closer) error {
 
 // Leave takes the node out of the cluster: out of raft, out of the state, and
 // out of gossip. Shards that live on it are lost. The node still has to be
-// closed.
+// closed. It ends with ctx and with Close; another Leave after it is refused, and
+// so is that of a node whose name another one bears.
 func (n *Node) Leave(ctx context.Context) error {
 	if err := n.sayLeaving(); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wlmsim/wlmsim/cluster"
+	"github.com/wlmsim/wlmsim/cluster/gossip"
 	"github.com/wlmsim/wlmsim/cluster/probe"
 	"github.com/wlmsim/wlmsim/coordinator"
 	"github.com/wlmsim/wlmsim/coordinator/rest"
@@ -231,6 +232,52 @@ func TestANodeThatLeavesIsForgotten(t *testing.T) {
 		leader := l.leader()
 		require.Nil(l.t, l.nodes[leader].State().Node(leaver))
 		l.group(leader, "after", cluster.ByGroup, 1)
+	})
+}
+
+// A node leaves once, and a Leave ends with its context and with Close, whatever
+// it waits for.
+func TestALeaveEnds(t *testing.T) {
+	inLab(t, "m1 m2 m3", nil, func(l *lab) {
+		leaver := l.follower()
+		require.NoError(l.t, l.nodes[leaver].Leave(l.t.Context()))
+		for range 2 { // at once, and when gossip has forgotten the node
+			require.ErrorIs(l.t, l.nodes[leaver].Leave(l.t.Context()), gossip.ErrClosed)
+			time.Sleep(2 * time.Minute)
+		}
+		l.stop(leaver)
+
+		refused := make(chan error, 1)
+		second := l.config("x1")
+		second.Name, second.OnStop = l.leader(), func(err error) { refused <- err }
+		n, err := node.Start(second)
+		require.NoError(l.t, err)
+		defer n.Close()
+		require.ErrorIs(l.t, <-refused, gossip.ErrNameTaken)
+		time.Sleep(2 * time.Minute)
+		require.ErrorIs(l.t, n.Leave(l.t.Context()), gossip.ErrNameTaken)
+		require.NoError(l.t, n.Close())
+
+		stays := l.follower()
+		l.crash(l.leader())
+		left := make(chan error, 1)
+		ctx, cancel := context.WithCancel(l.t.Context())
+		cancel()
+		began := time.Now()
+		go func() { left <- l.nodes[stays].Leave(ctx) }()
+		require.ErrorIs(l.t, <-left, context.Canceled)
+		require.Less(l.t, time.Since(began), time.Second)
+	})
+	inLab(t, "m1 m2", nil, func(l *lab) {
+		stays := l.follower()
+		l.crash(l.leader())
+		left := make(chan error, 1)
+		n := l.nodes[stays]
+		go func() { left <- n.Leave(context.Background()) }()
+		time.Sleep(3 * time.Second) // it says so again meanwhile
+		require.Empty(l.t, left)
+		l.stop(stays)
+		require.Error(l.t, <-left)
 	})
 }
 
