@@ -171,21 +171,25 @@ func TestOutboxAgainstANaiveOne(t *testing.T) {
 
 // A cancel that overtakes its request still ends it, and the memory of such cancels is bounded.
 func TestCancelThatOvertakesItsRequest(t *testing.T) {
+	const most = 1000
 	var s serving
-	s.cancel(7)
+	s.cancel(7, most)
 	require.False(t, s.start(7, func() {}))
 	require.True(t, s.start(8, func() {}))
 	ctx, cancel := context.WithCancel(t.Context())
 	require.False(t, s.start(8, cancel), "a request that is there already")
 	require.True(t, s.start(9, cancel))
-	s.cancel(9)
+	s.cancel(9, most)
 	require.Error(t, ctx.Err())
-	for id := uint64(100); id < 100+2*maxEarly; id++ {
-		s.cancel(id)
+	for id := uint64(100); id < 100+2*most; id++ {
+		s.cancel(id, most)
 	}
-	require.Len(t, s.early, maxEarly)
+	require.Len(t, s.early, most)
+	require.Len(t, s.order, most)
 	require.True(t, s.start(100, func() {}), "the oldest is forgotten")
-	require.False(t, s.start(100+2*maxEarly-1, func() {}))
+	require.False(t, s.start(100+2*most-1, func() {}))
+	require.False(t, s.start(100+most, func() {}))
+	require.Len(t, s.early, most-2)
 }
 
 // Ids are unique in one life of the requester, not among those that are asked.

@@ -303,13 +303,13 @@ func (g *Gossip) ask(session context.Context, to *peer, k kind, body []byte, out
 // Cancel gives a call up: the peer's handler is told, unless the request has not been sent yet or the outcome was there
 // before. It does not block.
 func (c *Call) Cancel() {
-	if c.over.Load() {
+	if !c.end() {
 		return
 	}
 	if c.to != nil && !c.drop() {
 		c.g.reply(c.to, frame{kind: kindCancel, id: c.id})
 	}
-	c.finish(result{err: context.Canceled})
+	c.outcome(nil, context.Canceled)
 	if c.stop != nil {
 		c.stop()
 	}

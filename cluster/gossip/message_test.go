@@ -159,6 +159,95 @@ func TestRequesterThatGivesUpEndsTheHandler(t *testing.T) {
 	}
 }
 
+// Packs travel in streams of their own, so a whole pack of cancels may come before the requests that they are for.
+func TestCancelsThatOvertakeTheirRequests(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fabric) {
+		var begun, running atomic.Int32
+		post := &slowPost{}
+		m1, m2, m3 := f.trio(t, func(c *gossip.Config) {
+			c.Handler = func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+				begun.Add(1)
+				running.Add(1)
+				defer running.Add(-1)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			if c.Self.Name == "m1" {
+				post.dial, c.Network.Dial = c.Network.Dial, post.keep
+			}
+		})
+		defer closeAll(t, m1, m2, m3)
+		var calls []*gossip.Call
+		ask := func(n int) {
+			for range n {
+				c, err := m1.Ask("m2", []byte("wait"), func([]byte, error) {})
+				require.NoError(t, err)
+				calls = append(calls, c)
+			}
+		}
+		post.slow.Store(true)
+		ask(1000) // about two packs
+		synctest.Wait()
+		post.slow.Store(false)
+		for _, c := range calls {
+			c.Cancel()
+		}
+		time.Sleep(time.Second)
+		require.Zero(t, begun.Load())
+		post.deliver(t, m2.address)
+		time.Sleep(time.Second)
+		require.Zero(t, begun.Load())
+
+		ask(1) // the next one is served
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, begun.Load())
+		require.EqualValues(t, 1, running.Load())
+	})
+}
+
+// slowPost takes streams in that arrive much later, while it is slow.
+type slowPost struct {
+	dial func(ctx context.Context, address string) (net.Conn, error)
+	slow atomic.Bool
+
+	mu   sync.Mutex
+	kept []*slowStream
+}
+
+// slowStream keeps what is written.
+type slowStream struct {
+	net.Conn
+	written bytes.Buffer
+}
+
+func (s *slowStream) Write(b []byte) (int, error) { return s.written.Write(b) }
+
+func (p *slowPost) keep(ctx context.Context, address string) (net.Conn, error) {
+	if !p.slow.Load() {
+		return p.dial(ctx, address)
+	}
+	unused, _ := net.Pipe()
+	s := &slowStream{Conn: unused}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept = append(p.kept, s)
+	return s, nil
+}
+
+// deliver sends what was kept, which was for one address.
+func (p *slowPost) deliver(t *testing.T, address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	require.NotEmpty(t, p.kept)
+	for _, s := range p.kept {
+		c, err := p.dial(t.Context(), address)
+		require.NoError(t, err)
+		_, err = c.Write(s.written.Bytes())
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+	}
+}
+
 func TestAnswerThatDidNotGetThroughIsSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fabric) {
 		release := make(chan struct{})

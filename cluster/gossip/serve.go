@@ -13,22 +13,21 @@ type serving struct {
 	mu      sync.Mutex
 	running map[uint64]context.CancelFunc
 	// early holds cancels that found no request: the request may still be on its way, since packs travel in streams of
-	// their own. The oldest go first.
-	early []uint64
+	// their own. order has them as they came, also those whose request came since; the oldest go first.
+	early map[uint64]struct{}
+	order []uint64
 }
 
-// maxEarly bounds serving.early: more packs than that do not overtake each other.
-const maxEarly = 128
+// earlyPacks bounds serving.order, in packs: more of them do not overtake each other.
+const earlyPacks = 8
 
 // start notes a request; it returns false if the request was given up already, or is there already.
 func (s *serving) start(id uint64, cancel context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, e := range s.early {
-		if e == id {
-			s.early = append(s.early[:i], s.early[i+1:]...)
-			return false
-		}
+	if _, given := s.early[id]; given {
+		delete(s.early, id)
+		return false
 	}
 	if s.running == nil {
 		s.running = make(map[uint64]context.CancelFunc)
@@ -55,20 +54,30 @@ func (s *serving) has(id uint64) bool {
 	return s.running[id] != nil
 }
 
-func (s *serving) cancel(id uint64) {
+// cancel ends the handler of a request, or keeps the cancel for it: the last most of them.
+func (s *serving) cancel(id uint64, most int) {
 	s.mu.Lock()
 	cancel := s.running[id]
 	if cancel == nil {
-		if len(s.early) == maxEarly {
-			s.early = append(s.early[:0], s.early[1:]...)
-		}
-		s.early = append(s.early, id)
+		s.keepLocked(id, most)
 	}
 	delete(s.running, id)
 	s.mu.Unlock()
 	if cancel != nil {
 		cancel()
 	}
+}
+
+func (s *serving) keepLocked(id uint64, most int) {
+	if len(s.order) >= most {
+		delete(s.early, s.order[0])
+		s.order = append(s.order[:0], s.order[1:]...)
+	}
+	if s.early == nil {
+		s.early = make(map[uint64]struct{})
+	}
+	s.early[id] = struct{}{}
+	s.order = append(s.order, id)
 }
 
 func (s *serving) none() bool {
@@ -125,7 +134,7 @@ func (g *Gossip) take(from *peer, f frame) {
 	case kindBusy:
 		g.answered(from, f.id, result{err: fmt.Errorf("%w: %s", ErrBusy, from.name)})
 	case kindCancel:
-		from.serving.cancel(f.id)
+		from.serving.cancel(f.id, earlyPacks*g.cfg.Bounds.PackMessages)
 	case kindSend:
 		g.serveOneWay(from.name, f.body)
 	case kindCheck:
