@@ -271,13 +271,21 @@ func takeBack(calls []call) {
 }
 
 // fannedOut is the step after the last call was sent. A search that is held
-// there takes them back in time all the same.
+// there takes them back in time all the same; it goes on when it has.
 func (s *search) fannedOut(fan context.Context) {
 	if !s.c.config.Probe.On() {
 		return
 	}
-	calls := s.calls
-	defer context.AfterFunc(fan, func() { takeBack(calls) })()
+	calls, taken := s.calls, make(chan struct{})
+	stop := context.AfterFunc(fan, func() {
+		defer close(taken)
+		takeBack(calls)
+	})
+	defer func() {
+		if !stop() {
+			<-taken
+		}
+	}()
 	s.at(probe.FannedOut, 0)
 }
 

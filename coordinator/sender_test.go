@@ -24,6 +24,7 @@ type senders struct {
 
 	mu   sync.Mutex
 	sent []*sent
+	slow chan struct{} // the next Cancel ends with it; nil: at once
 }
 
 // sent is a request to d1 or d2 under way.
@@ -63,6 +64,13 @@ func (o *sent) end(cancelled bool) bool {
 func (o *sent) Cancel() {
 	if o.end(true) {
 		o.k.Answered(nil, context.Canceled)
+		o.s.mu.Lock()
+		slow := o.s.slow
+		o.s.slow = nil
+		o.s.mu.Unlock()
+		if slow != nil {
+			<-slow
+		}
 	}
 }
 
@@ -156,6 +164,22 @@ func TestPeersThatAreAskedWithoutWaiting(t *testing.T) {
 			require.Empty(t, a)
 			w.holds.Release(probe.FannedOut)
 			require.ErrorIs(t, (<-a).err, context.Canceled)
+		},
+		"a search that was held returns when its requests are taken back": func(t *testing.T, w *world, s *senders) {
+			require.NoError(t, w.holds.Hold(probe.FannedOut, probe.Filter{}))
+			slow := make(chan struct{})
+			s.slow = slow
+			ctx, leave := context.WithCancel(t.Context())
+			a := w.start(ctx, in("s", "g"))
+			of := s.take()
+			leave()
+			require.Equal(t, 1, s.cancelled(of))
+			w.holds.Release(probe.FannedOut)
+			synctest.Wait()
+			require.Empty(t, a, "it has begun what goes on")
+			close(slow)
+			require.ErrorIs(t, (<-a).err, context.Canceled)
+			require.Equal(t, 2, s.cancelled(of))
 		},
 		"the node closes": func(t *testing.T, w *world, s *senders) {
 			a := w.start(t.Context(), in("s", "g"))
