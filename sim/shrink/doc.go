@@ -1,6 +1,7 @@
 // Package shrink makes the scenario file of a failure smaller, as long as it
 // fails in the same way: the same promise with the same constant sentence, the
-// same expectation, or the same forbidden outcome.
+// same expectation, or the same forbidden outcome. Where every step of a run
+// could be done, every step of a smaller one can be.
 //
 // Much is taken out of the file at once first: all nodes but one manager and one
 // data node, or the whole cluster of an exploration but for one node; then all

@@ -3,7 +3,9 @@ package shrink
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/wlmsim/wlmsim/sim/check"
 	"github.com/wlmsim/wlmsim/sim/scenario"
 	"github.com/wlmsim/wlmsim/sim/world"
 )
@@ -36,7 +38,7 @@ func Run(ctx context.Context, f *scenario.File, broken *world.Result, run Runner
 		return nil, ErrNothing
 	}
 	failure.Seed = broken.Seed
-	return shrink(ctx, f, failure, &seeker{run: run, seed: broken.Seed, most: l.Seeds, held: map[attempt]bool{}}, l)
+	return shrink(ctx, f, failure, &seeker{run: run, seed: broken.Seed, most: l.Seeds, stuck: stuck(f, broken.Checks), held: map[attempt]bool{}}, l)
 }
 
 // seeker probes by running with a few seeds.
@@ -44,6 +46,7 @@ type seeker struct {
 	run    Runner
 	seed   uint64 // that failed last
 	most   int    // seeds of a file
+	stuck  bool   // a step of the first file could not be done
 	needed int    // the most seeds until one failed, of the files that did
 	shaky  bool   // some file failed and did not fail again, with one seed
 	held   map[attempt]bool
@@ -118,7 +121,7 @@ func (s *seeker) take(found *Failure) { s.seed, s.needed = found.Seed, max(s.nee
 
 func (s *seeker) once(ctx context.Context, f *scenario.File, want *Failure, seed uint64) (Failure, bool) {
 	r, err := s.run(ctx, f, seed)
-	if err != nil {
+	if err != nil || !s.stuck && stuck(f, r.Checks) {
 		return Failure{}, false
 	}
 	for i := range r.Checks {
@@ -127,6 +130,14 @@ func (s *seeker) once(ctx context.Context, f *scenario.File, want *Failure, seed
 		}
 	}
 	return Failure{}, false
+}
+
+// stuck says whether a step of a run could not be done. What fails because of
+// that fails in another way than where every step was.
+func stuck(f *scenario.File, checks []check.Result) bool {
+	return slices.ContainsFunc(checks, func(c check.Result) bool {
+		return c.Verdict == check.Undecided && slices.ContainsFunc(f.Steps, func(s scenario.Step) bool { return s.Name() == c.Name })
+	})
 }
 
 // settle writes the seed into the file and says how often it fails.

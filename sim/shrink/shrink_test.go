@@ -132,6 +132,33 @@ func TestARunShrinksToItsSmallestForm(t *testing.T) {
 	}
 }
 
+// Promise 1: a search of a point in time that is closed fails otherwise than one
+// of a point that is not open yet, whose step cannot be done.
+func TestARunDoesNotShrinkToStepsThatCannotBeDone(t *testing.T) {
+	file, err := scenario.Parse("file.yaml", []byte(`version: 1
+name: A point in time ends
+seed: 3
+cluster: {managers: 1, data: 1}
+steps:
+  - {at: 1s, open_pit: {id: point, keep_alive: 1m}}
+  - {at: 2s, close_pit: {pit: point}}
+  - {at: 3s, search: {id: over, pit: point}}
+expect: [over.status == 200]
+`))
+	require.NoError(t, err)
+	r, err := world.Run(file, world.Options{})
+	require.NoError(t, err)
+	s, err := shrink.Run(t.Context(), file, r, shrink.InProcess, shrink.Limits{Time: time.Hour})
+	require.NoError(t, err)
+	again, err := world.Run(s.File, world.Options{})
+	require.NoError(t, err)
+	require.True(t, shown(&s.Failure, again.Checks))
+	for _, c := range again.Checks {
+		require.NotEqual(t, check.Undecided, c.Verdict, "%s: %s\n%s", c.Name, c.Message, scenario.Print(s.File))
+	}
+	require.Less(t, len(s.File.Steps), len(file.Steps), "a point in time that is kept for a moment is gone without close_pit")
+}
+
 // managers is how many it takes to break something that names them.
 func managers(failure string) int {
 	if strings.Contains(failure, `"m2"`) {
