@@ -407,8 +407,12 @@ func (g *Gossip) Leave(ctx context.Context) error {
 	for _, p := range g.view.listed() {
 		g.reply(p, frame{kind: kindLeaving})
 	}
+	if !g.depart() {
+		return ErrClosed
+	}
 	done := make(chan error, 1)
 	if !g.spawn(func() { done <- g.withdraw() }) {
+		g.leaving.Done()
 		return ErrClosed
 	}
 	select {
@@ -419,16 +423,20 @@ func (g *Gossip) Leave(ctx context.Context) error {
 	}
 }
 
-// withdraw has memberlist leave. Close waits for it before it shuts memberlist down, which must not be asked to leave then.
-func (g *Gossip) withdraw() error {
+// depart notes that this node leaves, unless it is closed: Close waits for the withdraw that follows.
+func (g *Gossip) depart() bool {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.closed {
-		g.mu.Unlock()
-		return ErrClosed
+		return false
 	}
 	g.left = true
 	g.leaving.Add(1)
-	g.mu.Unlock()
+	return true
+}
+
+// withdraw has memberlist leave, which it must not be asked to once it is shut down.
+func (g *Gossip) withdraw() error {
 	defer g.leaving.Done()
 	return g.list.Leave(g.cfg.Timings.Broadcast)
 }

@@ -235,6 +235,9 @@ func (g *Gossip) rejoin() {
 			}
 		case <-g.refused:
 			// Tell the others at once, so that nobody has to find this life dead.
+			if !g.depart() {
+				return
+			}
 			if err := g.withdraw(); err != nil {
 				g.cfg.Log.Debug("gossip: withdraw", "error", err)
 			}

@@ -56,6 +56,24 @@ func TestMemberThatLeavesIsForgottenAndItsRequestsFail(t *testing.T) {
 	})
 }
 
+// A Leave that is not waited for is still one: Close sees to it.
+func TestCloseWaitsForALeaveThatNobodyWaitsFor(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fabric) {
+		m1, m2, m3 := f.trio(t, nil)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := m3.Leave(ended); err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		require.ErrorIs(t, m3.UpdateSelf(gossip.Member{}), gossip.ErrClosed)
+		closeAll(t, m3)
+		time.Sleep(time.Second)
+		require.Len(t, m1.Members(), 2)
+		require.Len(t, m2.Members(), 2)
+		closeAll(t, m1, m2)
+	})
+}
+
 // memberlist forgets itself once it has left for a while.
 func TestNodeThatHasLeftSaysNothingMore(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fabric) {

@@ -267,6 +267,7 @@ func TestALeaveEnds(t *testing.T) {
 		go func() { left <- l.nodes[stays].Leave(ctx) }()
 		require.ErrorIs(l.t, <-left, context.Canceled)
 		require.Less(l.t, time.Since(began), time.Second)
+		require.ErrorIs(l.t, l.nodes[stays].Leave(l.t.Context()), gossip.ErrClosed)
 	})
 	inLab(t, "m1 m2", nil, func(l *lab) {
 		stays := l.follower()
