@@ -164,6 +164,8 @@ func describe(a *scenario.Action) string {
 		words += " " + a.CreateIndex.Name
 	case a.DeleteIndex != nil:
 		words += " " + a.DeleteIndex.Name
+	case a.OpenPit != nil:
+		words += " " + a.OpenPit.ID
 	case a.ClosePit != nil:
 		words += " " + a.ClosePit.Pit
 	}

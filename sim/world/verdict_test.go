@@ -136,6 +136,23 @@ expect:
 	require.Equal(t, check.Held, r.Verdict, "%+v", r.Checks)
 }
 
+// The history says which point in time a step was about.
+func TestTheHistoryNamesPointsInTime(t *testing.T) {
+	r := run(t, `
+steps:
+  - {at: 1s, open_pit: {id: point, keep_alive: 1m}}
+  - {at: 2s, close_pit: {pit: point}}
+expect: [point.successful]
+`, func(o *world.Options) { o.Keep = 1000 })
+	var asked []string
+	for _, e := range r.History.Events() {
+		if e.Kind == history.WriteBegin {
+			asked = append(asked, e.Detail)
+		}
+	}
+	require.Equal(t, []string{"open_pit point", "close_pit point"}, asked)
+}
+
 // A point in time cannot be searched or ended before it has been opened.
 func TestAPointInTimeWithoutAnAnswerIsUndecided(t *testing.T) {
 	r := run(t, `
