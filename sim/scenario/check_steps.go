@@ -59,10 +59,10 @@ func (c *checker) repeat(path string, s *Step) {
 		c.at(path+".repeat.every", "repeats 0s apart are all at once")
 	case r.Every > Duration(MaxTime)/Duration(max(r.Times, 1)):
 		c.at(path+".repeat", "%d times every %v is out of bounds: at most %s", r.Times, r.Every, shortTime(MaxTime))
+	case s.Hold != nil || s.Release != nil || s.Cancel != nil || s.Join != nil || s.OpenPit != nil:
+		c.at(path+".repeat", "%s cannot be repeated", s.Name())
 	case s.ID() != "":
 		c.at(path+".repeat", "%s is repeated, so its request cannot have an id", s.Name())
-	case s.Hold != nil || s.Release != nil || s.Cancel != nil || s.Join != nil:
-		c.at(path+".repeat", "%s cannot be repeated", s.Name())
 	}
 }
 

@@ -139,7 +139,7 @@ func TestFaults(t *testing.T) {
 		{"point in time of 0s", "steps: [{at: 1s, open_pit: {id: one, keep_alive: 0s}}]", `1:50: a point in time that is kept for 0s is gone at once`},
 		{"point in time of an unknown index", "steps: [{at: 1s, open_pit: {id: one, index: lgos, keep_alive: 1m}}]", `1:45: unknown index "lgos"`},
 		{"end of no point in time", "steps: [{at: 1s, open_pit: {id: one, keep_alive: 1m}}, {at: 2s, close_pit: {pit: onw}}]", `1:82: unknown earlier open_pit "onw": did you mean "one"?`},
-		{"repeated point in time", "steps: [{at: 1s, repeat: {times: 2, every: 1s}, open_pit: {id: one, keep_alive: 1m}}]", `1:26: open_pit is repeated, so its request cannot have an id`},
+		{"repeated point in time", "steps: [{at: 1s, repeat: {times: 2, every: 1s}, open_pit: {id: one, keep_alive: 1m}}]", `1:26: open_pit cannot be repeated`},
 		{"explored end of a point in time", "explore: {actors: {a: [{close_pit: {pit: one}}]}, observe: {v: '1'}}", `1:42: points in time belong to steps`},
 		{"explored point in time", "explore: {actors: {a: [{open_pit: {id: s, keep_alive: 1m}}]}, observe: {v: '1'}}", `1:35: points in time belong to steps`},
 		{"explored search of a point in time", "explore: {actors: {a: [{search: {id: s, pit: one}}]}, observe: {v: '1'}}", `1:46: points in time belong to steps`},
